@@ -1,0 +1,94 @@
+"""Which profile counts where several attempts left one, and which jobs need no measuring.
+
+Pure functions over rows. The order in which profiles arrived never matters: a spool that empties
+a week late, a rebuilt catalogue and a fresh listing give the same winners.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from farm import schema
+from farm.catalog.rows import Row
+
+
+class Winner(NamedTuple):
+    """The profile that counts for a job, a system and a repeat set; attempts: how many it beat,
+    itself included."""
+
+    row: Row
+    attempts: int
+
+
+def rank(profile: schema.Profile) -> int:
+    """Return how good an end this is: 0 best, 3 worst (`store-and-reports.md` §4.2).
+
+    Stability does not rank: to take the calmer of two tries would be a bias.
+    """
+    if profile.status == "ok":
+        return 1 if _validity(profile) == "invalid" else 0
+    return 2 if profile.status in ("failed", "pruned") else 3
+
+
+def order(row: Row) -> tuple[int, int, str]:
+    """Return the key by which the winner comes first: rank, newest fence, smallest id."""
+    return rank(row.profile), -row.profile.fence, row.profile_id
+
+
+def winners(rows: Iterable[Row]) -> list[Winner]:
+    """Return one winner per job, system and repeat set, sorted by these three.
+
+    The same profile given twice counts once.
+    """
+    groups: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in rows:
+        key = (row.profile.job_id, row.profile.system_id, row.profile.repeat_set)
+        groups.setdefault(key, {})[row.profile_id] = row
+    return [
+        Winner(min(groups[key].values(), key=order), len(groups[key])) for key in sorted(groups)
+    ]
+
+
+def measured(
+    rows: Iterable[Row],
+    *,
+    system_ids: Collection[str],
+    repeats: int,
+    repeat_set: str | None = None,
+) -> dict[str, Row]:
+    """Return the jobs that need no measuring under one of these systems, each with its answer.
+
+    A job counts when a profile taken under such a system is good with enough usable repeats, or
+    says what a person can act on: it does not fit, it cannot run there, a smaller batch failed.
+    repeats: how many are wanted. repeat_set: count this one alone; None counts any.
+    """
+    best: dict[str, Row] = {}
+    for row in rows:
+        profile = row.profile
+        if profile.system_id not in system_ids or not _answers(profile, repeats):
+            continue
+        if repeat_set is not None and profile.repeat_set != repeat_set:
+            continue
+        held = best.get(profile.job_id)
+        if held is None or order(row) < order(held):
+            best[profile.job_id] = row
+    return best
+
+
+def usable(profile: schema.Profile) -> int:
+    """Return how many repeats carry no flag that makes them invalid."""
+    return sum(schema.INVALIDATING.isdisjoint(each.flags) for each in profile.repeats)
+
+
+def _answers(profile: schema.Profile, repeats: int) -> bool:
+    if profile.status == "ok":
+        return rank(profile) == 0 and usable(profile) >= repeats
+    if profile.status == "failed":
+        failure = profile.failure
+        return isinstance(failure, schema.Failure) and failure.kind in schema.ANSWERS
+    return profile.status == "pruned"
+
+
+def _validity(profile: schema.Profile) -> schema.Validity:
+    quality = profile.quality
+    # A good end without a judgement is not trusted: an unknown check never counts as passed.
+    return quality.validity if isinstance(quality, schema.Quality) else "invalid"

@@ -1,0 +1,168 @@
+"""`farm-worker` as a program: the only place in `farm` that knows its command line.
+
+Nothing of `workers` is imported here. The broker and the store are handed over by environment,
+because everybody on the machine may read an argument list.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from farm import errors
+from farm.errors import Bad, FarmError, NoResult, Refused, TimedOut
+
+ASK_S: Final = 120.0
+DRAIN_S: Final = 20.0
+_INSTALL: Final = "install what measures: `pip install 'profiling-farm[worker]'`"
+_BY_CODE: Final[dict[int, type[FarmError]]] = {
+    each.exit_code: each for each in (Bad, Refused, NoResult, errors.Unreachable, TimedOut)
+}
+
+
+class Agent:
+    """A running `farm-worker start`, in a session of its own.
+
+    It holds a lifeline to us, as FARM_LIFELINE tells it: its standard input. When we end, however
+    that happens, it reads the end of file there and ends too.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process = process
+        self.log = log
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def exit_code(self) -> int | None:
+        """Return how it ended, None while it runs."""
+        return self._process.poll()
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Return how it ended, None if it still runs after `timeout` seconds."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def stop(self, *, grace: float = DRAIN_S, now: bool = False) -> int:
+        """Let it finish its jobs for `grace` seconds, then kill its group; return how it ended.
+
+        now: it gives its jobs back instead of finishing them.
+        """
+        with self._process:  # closes the lifeline, whatever happens
+            if self.exit_code() is None:
+                self._process.terminate()
+            if now and self._process.stdin is not None:
+                self._process.stdin.close()
+            try:
+                if self.wait(grace) is None:
+                    self._kill()
+            except KeyboardInterrupt:  # whoever presses it twice does not want to wait
+                self._kill()
+                raise
+            return self._process.wait()
+
+    def tail(self, size: int = 2048) -> str:
+        """Return the last bytes of what it printed."""
+        return self.log.read_bytes()[-size:].decode("utf-8", "replace").strip()
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+def start_agent(
+    *,
+    url: str,
+    store: str,
+    state: Path,
+    devices: str = "all",
+    fake: str = "",
+    environ: Mapping[str, str] | None = None,
+    program: Sequence[str] | None = None,
+) -> Agent:
+    """Return the agent of this machine, just started; whoever asks for one stops it.
+
+    url, store: given as FARM_BROKER and FARM_STORE. devices, fake: as `--devices` and `--fake`.
+    What it prints is kept in `agent.log` of the state folder. program: started in place of
+    farm-worker. Raises NoResult if the `worker` extra is not installed.
+    """
+    command = [*(program or _farm_worker()), "start", "--devices", devices]
+    command += ["--state-dir", str(state), *(["--fake", fake] if fake else [])]
+    given = {"FARM_BROKER": url, "FARM_STORE": store, "FARM_LIFELINE": "stdin"}
+    state.mkdir(parents=True, exist_ok=True)
+    log = state / "agent.log"
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**(os.environ if environ is None else environ), **given},
+            start_new_session=True,  # Ctrl-C is for us; we stop the agent in order
+        )
+    return Agent(process, log)
+
+
+def ask(
+    verb: str,
+    *words: str,
+    environ: Mapping[str, str] | None = None,
+    program: Sequence[str] | None = None,
+    timeout: float = ASK_S,
+) -> dict[str, Any]:
+    """Return what `farm-worker VERB … --json` says, for example of `devices` or `card`.
+
+    Raises the error that it says, TimedOut after `timeout` seconds, NoResult if the `worker` extra
+    is not installed.
+    """
+    command = [*(program or _farm_worker()), verb, *words, "--json"]
+    try:
+        said = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environ,
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimedOut(f"farm-worker {verb} did not answer within {timeout:.0f} s") from error
+    if said.returncode != 0:
+        raise _as_said(said.returncode, said.stderr.decode("utf-8", "replace"), verb)
+    try:
+        answer: dict[str, Any] = json.loads(said.stdout)
+    except ValueError as error:
+        raise FarmError(f"farm-worker {verb} did not print JSON", why=str(error)) from error
+    return answer
+
+
+def _farm_worker() -> list[str]:
+    """Return the command of farm-worker: beside this interpreter, else on PATH."""
+    beside = Path(sys.executable).with_name("farm-worker")
+    if os.access(beside, os.X_OK):
+        if find_spec("torch") is None:
+            raise NoResult("torch is not installed here", hint=_INSTALL)
+        return [str(beside)]
+    if found := shutil.which("farm-worker"):
+        return [found]
+    raise NoResult("farm-worker is not installed here", hint=_INSTALL)
+
+
+def _as_said(code: int, stderr: str, verb: str) -> FarmError:
+    """Return the error that the program printed as one `farm.error/v1` line, or the end of it."""
+    kind = _BY_CODE.get(code, FarmError)
+    last = stderr.strip().rpartition("\n")[2]
+    try:
+        said = json.loads(last)
+        return kind(said["what"], why=said.get("why", ""), hint=said.get("hint", ""))
+    except (ValueError, KeyError, TypeError):
+        return kind(f"farm-worker {verb} ended with {code}", why=last)

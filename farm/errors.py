@@ -1,0 +1,81 @@
+"""Every error this product raises on purpose, and the exit code each one ends a command with.
+
+FarmError                     something to say: what happened, why, what to do next
+├── Bad            exit 1     an answer exists and it is bad
+├── Refused        exit 2     the request makes no sense wherever one runs it
+├── NoResult       exit 3     the request is right and nothing comes of it
+├── Unreachable    exit 4     broker, store or credentials; worth retrying
+├── NoVerdict      exit 5     measured, and nothing can be concluded
+└── TimedOut       exit 124   the caller's time-out passed; the run stays open
+
+An exception that is none of these is our bug and ends a command with 70.
+"""
+
+from difflib import get_close_matches
+from typing import Final
+
+OK: Final = 0
+BUG: Final = 70
+INTERRUPTED: Final = 130
+
+
+class FarmError(Exception):
+    """Say what happened, why, and what to do next; the caller decides how it is printed.
+
+    what: one line, lower case, the offending value quoted, no full stop.
+    why: where it stands and what would have been right, or "".
+    hint: the next step, or "".
+    """
+
+    exit_code: int = BUG
+
+    def __init__(self, what: str, *, why: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.what if not self.why else f"{self.what}: {self.why}"
+
+
+class Bad(FarmError):
+    """A result exists and it is bad: a failed job, damage in the store."""
+
+    exit_code = 1
+
+
+class Refused(FarmError):
+    """The words are wrong wherever one says them: flag, sweep, setting, missing file."""
+
+    exit_code = 2
+
+
+class NoResult(FarmError):
+    """The words are right and nothing comes of them: no such run, no device, nothing matches."""
+
+    exit_code = 3
+
+
+class Unreachable(FarmError):
+    """Broker, store or credentials could not be reached; worth retrying."""
+
+    exit_code = 4
+
+
+class NoVerdict(FarmError):
+    """Measured, and no verdict follows: incomparable, degraded, too few repeats."""
+
+    exit_code = 5
+
+
+class TimedOut(FarmError):
+    """The caller's time-out passed; what was submitted stays open for `farm resume`."""
+
+    exit_code = 124
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """Return a hint that names the nearest known word, or "" when none is near."""
+    close = get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"did you mean `{close[0]}`?" if close else ""

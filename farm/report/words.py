@@ -1,0 +1,205 @@
+"""How numbers, doubts and causes are put into words; every form of a report uses these.
+
+Nothing is looked up or computed here beyond rounding. It imports nothing heavy, because the
+console uses it for the first line that a person sees.
+"""
+
+import math
+import unicodedata
+from typing import Final
+
+UNKNOWN: Final = "–"
+
+FLAGS: Final = {
+    "allocator_growth": "memory still grew while it was measured",
+    "bimodal": "the times fall into two groups",
+    "canary_moved": "the machine itself was off that night",
+    "clock_blip": "one sample of a slowed clock",
+    "clock_idle": "the clock idled for a part of the pass",
+    "clock_low": "the clock ran far below its base",
+    "clock_unstable": "the clock moved by more than 3 %",
+    "contended": "other work ran on its cores",
+    "contention_unknown": "nothing tells whether other work ran on its cores",
+    "denormals": "the numbers are partly subnormal, which some chips compute slowly",
+    "drifting": "the times drifted by more than 2 %",
+    "duty_25pct": "power was sampled a quarter of the time",
+    "enqueue_bound": "the host could not keep the device busy",
+    "foreign_gpu_process": "another process used the device",
+    "inputs_mutated": "the model changed its inputs",
+    "nonfinite_output": "the output holds values that are not finite",
+    "not_quiet": "the machine was not quiet when it began",
+    "on_battery": "the machine ran on battery",
+    "paging": "the machine read memory back from disk meanwhile",
+    "power_capped": "the power limit held the clock down",
+    "precision_mismatch": "it ran in another precision than asked",
+    "precision_not_met": "it stopped before the median was as narrow as asked",
+    "processes_disagree": "the repeats disagree by more than 5 %",
+    "recompiling": "the model compiled again while it was measured",
+    "repeats_missing": "fewer usable repeats than asked",
+    "suspended": "the machine slept meanwhile",
+    "throttled": "the device throttled",
+    "timer_limited": "the steps are short for the clock, so several were timed together",
+    "warmup_not_converged": "warm-up ended before the times were steady",
+}
+FAILURES: Final = {
+    "crashed": "crashed",
+    "device_lost": "the device was lost",
+    "environment": "its environment could not be used",
+    "host_oom": "out of memory",
+    "model_error": "the model raised an error",
+    "nonfinite": "the output is not finite",
+    "oom": "out of memory",
+    "poisoned": "it left its device unusable",
+    "precision_mismatch": "it ran in another precision than asked",
+    "store": "the store failed",
+    "timeout": "timed out",
+    "unsupported": "not supported there",
+    "worker_lost": "its worker was lost",
+}
+REASONS: Final = {
+    "below_resolution": "too few independent samples for an interval",
+    "no_permission": "this user may not read it",
+    "not_applicable": "does not apply here",
+    "not_requested": "nobody asked for it",
+    "not_supported": "this machine does not offer it",
+    "phase_failed": "the pass failed",
+    "processes_disagree": "the repeats disagree too much for an interval",
+    "single_repeat": "one repeat gives no interval",
+    "single_sample": "one sample gives no spread",
+    "timed_out": "the pass timed out",
+}
+STATES: Final = {
+    "ok": "✓ ok",
+    "degraded": "! degraded",
+    "invalid": "✗ invalid",
+    "failed": "✗ failed",
+    "pruned": "○ pruned",
+    "skipped": "○ skipped",
+    "missing": "? missing",
+}
+
+
+def flag(name: str) -> str:
+    """Return the doubt in words; a flag that a newer farm wrote stays its own name."""
+    return FLAGS.get(name, name.replace("_", " "))
+
+
+def failure(kind: str) -> str:
+    """Return the cause of a failure in words."""
+    return FAILURES.get(kind, kind.replace("_", " "))
+
+
+def reason(text: str) -> str:
+    """Return why a number is not there, from `code` or `code: detail`."""
+    code, _, detail = text.partition(": ")
+    words = REASONS.get(code, code.replace("_", " "))
+    return f"{words} ({detail})" if detail else words
+
+
+def number(value: float | None, *, half: float | None = None) -> str:
+    """Return the number with four digits, or more where `half`, its uncertainty, needs them."""
+    return UNKNOWN if value is None else f"{value:.{_decimals(value, half)}f}"
+
+
+def interval(lo: float | None, hi: float | None, *, value: float, half: float | None) -> str:
+    """Return `[lo, hi]` with the decimals of the value that it surrounds."""
+    if lo is None or hi is None:
+        return UNKNOWN
+    places = _decimals(value, half)
+    return f"[{lo:.{places}f}, {hi:.{places}f}]"
+
+
+def plus_minus(value: float | None, half: float | None, *, reliable: bool) -> str:
+    """Return `11.42 ±0.05`; without an interval `11.42~`."""
+    if value is None:
+        return UNKNOWN
+    if half is None:
+        return marked(number(value), reliable=reliable)
+    places = _decimals(value, half)
+    return marked(f"{value:.{places}f} ±{half:.{places}f}", reliable=reliable)
+
+
+def marked(text: str, *, reliable: bool) -> str:
+    """Return the text with the mark of an unreliable number, if it is one."""
+    return text if reliable or text == UNKNOWN else f"{text}~"
+
+
+def percent(ratio: float | None) -> str:
+    """Return a ratio of 0–1 as a percentage with a sensible number of digits."""
+    if ratio is None:
+        return UNKNOWN
+    value = 100 * ratio
+    return (
+        f"{value:.0f}"
+        if abs(value) >= 10
+        else f"{value:.1f}"
+        if abs(value) >= 1
+        else f"{value:.2f}"
+    )
+
+
+def mebibytes(count: float | None) -> str:
+    return UNKNOWN if count is None else number(count / 2**20)
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in GiB or MiB, whichever reads better."""
+    return f"{count / 2**30:.3g} GiB" if count >= 2**30 else f"{count / 2**20:.3g} MiB"
+
+
+def span(seconds: float) -> str:
+    """Return a length of time with its two leading units: `48s`, `4m12s`, `3h05m`, `12d`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    if whole < 86_400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    return f"{whole // 86_400}d"
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """Return `1 cell`, `3 cells`."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def listed(words: list[str], *, most: int = 4) -> str:
+    """Return the words with commas; beyond `most` only how many more there are."""
+    shown = words[:most] if len(words) > most + 1 else words
+    rest = len(words) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    """Return the text with everything that could steer a terminal spelled out.
+
+    Control, format (direction marks among them), surrogate and private characters become `\\xNN`
+    or `\\uNNNN`; with `lines`, line breaks and tabs stay.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        each if _harmless(each) or (lines and each in "\n\t") else _spelled(each) for each in text
+    )
+
+
+def _harmless(character: str) -> bool:
+    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def _spelled(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def _decimals(value: float, half: float | None) -> int:
+    """Return how many decimals show four digits of the value, and one of its uncertainty."""
+    needed = 3 - _magnitude(value)
+    if half:
+        needed = min(max(needed, -_magnitude(half)), needed + 2)
+    return min(max(needed, 0), 9)
+
+
+def _magnitude(value: float) -> int:
+    return math.floor(math.log10(abs(value))) if value else 0

@@ -1,0 +1,563 @@
+"""The vocabulary on one page: every document that the farm writes, and how it is read back.
+
+Three rules hold for all of them. A field that cannot exist here is absent; a field whose number
+could not be had is `null`, and `null_reasons` names its path with a code. A number is finite. The
+first key is `schema`, and a reader refuses what it does not know by name.
+"""
+
+import math
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from farm import identity
+from farm.errors import Bad, Refused
+
+# Why a number is not there (the closed list of codes; a detail may follow after ": ").
+NULL_CODES: Final = frozenset(
+    (
+        *("not_applicable", "not_requested", "not_supported", "not_probed", "no_permission"),
+        *("symbol_missing", "library_missing", "driver_not_loaded", "gpu_lost", "reset_required"),
+        *("mig", "shared_device", "unknown_device", "below_resolution", "single_sample"),
+        *("single_repeat", "processes_disagree", "perturbation_too_high", "counter_reset"),
+        *("insufficient_history", "timed_out", "phase_failed", "error"),
+    )
+)
+PRECISIONS: Final = ("unspecified", "fp32", "bf16", "fp16")
+PROTOCOL_VERSION: Final = 1
+
+Precision = Literal["unspecified", "fp32", "bf16", "fp16"]
+Status = Literal["ok", "failed", "pruned", "infra", "cancelled"]
+Validity = Literal["valid", "degraded", "invalid"]
+Stability = Literal["stable", "acceptable", "noisy", "unknown"]
+# Answers that a person asked for and got; they fail nothing (rule 11 of the decisions). On a CPU
+# the device's memory is the host's.
+ANSWERS: Final = frozenset({"oom", "host_oom", "unsupported"})
+# What each doubt does to a profile (`measurement.md` §8); its validity is the worst effect.
+INVALIDATING: Final = frozenset(
+    ("clock_low", "contended", "foreign_gpu_process", "recompiling", "suspended", "throttled")
+)
+DEGRADING: Final = frozenset(
+    (
+        "allocator_growth",
+        "bimodal",
+        "canary_moved",
+        "clock_unstable",
+        "contention_unknown",
+        "drifting",
+        "inputs_mutated",
+        "nonfinite_output",
+        "not_quiet",
+        "on_battery",
+        "paging",
+        "precision_mismatch",
+        "processes_disagree",
+        "repeats_missing",
+        "warmup_not_converged",
+    )
+)
+
+
+class Written(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a person or a submitter writes: an unknown field is a mistake."""
+
+
+class Stored(Struct, frozen=True, kw_only=True):
+    """What the store holds: a newer version may have added fields."""
+
+
+# ── what is asked ────────────────────────────────────────────────────────────────────────────────
+
+
+class Tensor(Written, frozen=True, kw_only=True):
+    """One input: shape of integers and named axes (`batch` is the item axis), and its dtype."""
+
+    shape: tuple[int | str, ...]
+    dtype: str = "float32"
+    low: int = 0  # integers are drawn from [low, high); floats from a standard normal
+    high: int | UnsetType = UNSET
+
+
+class Inputs(Written, frozen=True, kw_only=True):
+    """What the step is called with: generated from the specification, or an NPZ by its digest."""
+
+    spec: dict[str, Tensor]
+    seed: int = 0
+    digest: str | UnsetType = UNSET
+
+
+class Model(Written, frozen=True, kw_only=True):
+    """A model by its stable name, and the digest of everything that makes it what it is.
+
+    ref: `module:callable`, or `path.py:callable` relative to the root of its bundle.
+    source: where the reference was found. kind: what the callable is; `auto` lets its first call
+    decide. digest: of code, local imports and weights..
+    """
+
+    name: str
+    ref: str
+    source: Literal["zoo", "module", "file"]
+    digest: str
+    kind: Literal["auto", "factory", "step"] = "auto"
+    bundled: bool = False
+
+
+class Workload(Written, frozen=True, kw_only=True):
+    model: Model
+    inputs: Inputs
+    precision: Precision
+    batch: int
+    mode: Literal["inference"] = "inference"
+    backend: Literal["torch", "fake"] = "torch"
+    backend_options: dict[str, str | int | bool] = {}
+    item: str = "item"
+
+
+class Protocol(Written, frozen=True, kw_only=True):
+    """How it is measured, as requested (`measurement.md` §2): everything here enters an id."""
+
+    version: int = PROTOCOL_VERSION
+    warmup: int | Literal["auto"] = "auto"
+    iterations: int | Literal["auto"] = "auto"
+    input_policy: Literal["fixed"] = "fixed"
+    input_scope: Literal["device"] = "device"
+    output_scope: Literal["device"] = "device"
+    l2: Literal["warm"] = "warm"
+    gc: Literal["off", "on"] = "off"
+    denormals: Literal["as_is", "flush"] = "as_is"
+    grad: Literal["inference", "no_grad", "function"] = "inference"
+    autocast_scope: Literal["iteration"] = "iteration"
+    clocks: Literal["as_found"] = "as_found"
+
+
+class Selector(Written, frozen=True, kw_only=True):
+    """Who may take the job: any slot, a hardware class, a node, or one slot of a node."""
+
+    kind: Literal["any", "class", "node", "device"]
+    value: str = ""
+    exclusive: Literal["none", "node"] = "none"
+    environment: str = "default"
+
+
+class Job(Written, frozen=True, kw_only=True, tag_field="schema", tag="farm.job/v1"):
+    """Identity and nothing else, so that equal jobs are equal bytes."""
+
+    workload: Workload
+    protocol: Protocol
+    selector: Selector
+
+    @property
+    def job_id(self) -> str:
+        plain = msgspec.to_builtins(self)
+        return identity.job_id(plain["workload"], plain["protocol"], plain["selector"])
+
+    @property
+    def workload_id(self) -> str:
+        return identity.workload_id(msgspec.to_builtins(self.workload))
+
+    @property
+    def cell_id(self) -> str:
+        return identity.cell_id(msgspec.to_builtins(self.workload))
+
+    @property
+    def protocol_id(self) -> str:
+        return identity.protocol_id(msgspec.to_builtins(self.protocol))
+
+
+class Effort(Written, frozen=True, kw_only=True):
+    """How long we try: in no id, so that a quick look and a nightly stay comparable."""
+
+    level: Literal["quick", "standard", "thorough"] = "standard"
+    repeats: int = 3
+    half_width_ppm: int = 5_000
+    budget_ms: int = 10_000
+    min_time_ms: int = 500
+    tails: bool = False
+    timeout_s: int = 600
+    memory_limit_bytes: int = 0  # 0: what the machine has
+
+
+class Labelled(Stored, frozen=True, kw_only=True):
+    """A job of a run by its id and the words a person knows it by."""
+
+    job_id: str
+    labels: dict[str, str]
+
+
+class Skipped(Stored, frozen=True, kw_only=True):
+    labels: dict[str, str]
+    reason: str
+
+
+class Reused(Stored, frozen=True, kw_only=True):
+    """A job that needed no measuring: the profile that answers it, and under what it was taken."""
+
+    job_id: str
+    profile_id: str
+    system_id: str
+    taken_at: str
+    environment: str
+
+
+class Manifest(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.manifest/v1"):
+    """What a run expects; written before anything is enqueued."""
+
+    run_id: str
+    name: str
+    submitted_at: str
+    submitted_by: str
+    source: str
+    source_sha256: str
+    effort: Effort
+    repeat_set: str
+    jobs: list[Labelled]
+    tags: dict[str, str] = {}
+    skipped: list[Skipped] = []
+    reused: list[Reused] = []
+
+
+class Order(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.order/v1"):
+    """A job on its way to a slot worker: what to measure, how long to try, and for whom."""
+
+    job: Job
+    effort: Effort
+    repeat_set: str
+    label: str
+    tags: dict[str, str] = {}
+
+
+# ── what was found ───────────────────────────────────────────────────────────────────────────────
+
+
+class Failure(Stored, frozen=True, kw_only=True):
+    """Why there is no number: the cause, where it happened, and what it printed last."""
+
+    kind: str
+    phase: str
+    message: str
+    hint: str = ""
+    exit_code: int | UnsetType = UNSET
+    signal: str | UnsetType = UNSET
+    log_tail: str = ""
+    retryable: bool = False
+
+
+class Phase(Stored, frozen=True, kw_only=True):
+    name: str
+    status: Literal["done", "skipped", "failed", "timed_out"]
+    duration_s: float
+    iterations: int = 0
+    reason: str = ""
+    instrumented: bool = False
+
+
+class Repeat(Stored, frozen=True, kw_only=True):
+    """One fresh process: its warm-up, its median, and the doubts about it."""
+
+    index: int
+    started_at: str
+    import_s: float
+    load_s: float
+    first_ms: float | None
+    warmup_iterations: int
+    warmup_s: float
+    warmup_stop: Literal["fixed", "converged", "cap"]
+    n: int
+    n_eff: int
+    mean_ms: float
+    std_ms: float | None
+    min_ms: float
+    max_ms: float
+    p50_ms: float
+    p90_ms: float
+    p95_ms: float
+    p99_ms: float
+    throughput_items_per_s: float | None
+    cpu_rss_peak_bytes: int | None
+    drift_rel: float | None
+    lag1: float | None
+    wait_share: float | None
+    steal_share: float | None
+    psi_share: float | None
+    flags: list[str]
+    phases: list[Phase]
+
+
+class Latency(Stored, frozen=True, kw_only=True):
+    """Statistics over every recorded iteration; intervals as `measurement.md` §7."""
+
+    n: int
+    n_eff: int
+    mean_ms: float
+    std_ms: float | None
+    mad_ms: float
+    iqr_rel: float
+    min_ms: float
+    max_ms: float
+    timer_floor_ns: int
+    of_blocks: int
+    p50_ms: float
+    p50_lo_ms: float | None
+    p50_hi_ms: float | None
+    p50_reliable: bool
+    p90_ms: float
+    p90_lo_ms: float | None
+    p90_hi_ms: float | None
+    p90_reliable: bool
+    p95_ms: float
+    p95_lo_ms: float | None
+    p95_hi_ms: float | None
+    p95_reliable: bool
+    p99_ms: float
+    p99_lo_ms: float | None
+    p99_hi_ms: float | None
+    p99_reliable: bool
+    proc_cv: float | None
+    log_mean: float
+    log_std: float | None
+    clean_p50_ms: float | None
+    clean_share: float
+
+
+class Throughput(Stored, frozen=True, kw_only=True):
+    throughput_items_per_s: float | None
+    lo: float | None
+    hi: float | None
+    window_s: float | None
+    method: Literal["back_to_back", "pipelined"]
+
+
+class Memory(Stored, frozen=True, kw_only=True):
+    cpu_rss_after_load_bytes: int | None
+    cpu_rss_peak_bytes: int | None
+    cpu_rss_peak_lifetime_bytes: int | None
+    cpu_pss_bytes: int | None
+    cpu_inference_delta_bytes: int | None
+
+
+class Device(Stored, frozen=True, kw_only=True):
+    name: str
+    slot: str
+    kind: Literal["cpu", "gpu", "mig"]
+    cpus: list[int]
+
+
+class Execution(Stored, frozen=True, kw_only=True):
+    node: str
+    worker: str
+    started_at: str
+    finished_at: str
+    queue_s: float | None
+    overhead_s: float
+    start: Literal["cold", "standby"]
+    isolation: Literal["plain"]
+    memory_limit: Literal["cgroup", "rlimit", "none"]
+    environment: str
+    device: Device
+    threads: int
+    effective_threads: dict[str, int]
+    simulated: bool
+    farm_version: str
+    tags: dict[str, str]
+    effort: Effort
+    resolved: dict[str, str]
+    precision_observed: dict[str, str]
+
+
+class Quality(Stored, frozen=True, kw_only=True):
+    """The doubts about a profile, summed up: worst effect, spread class, and who disturbed."""
+
+    validity: Validity
+    stability: Stability
+    quiet: Literal["true", "false", "unknown"]
+    flags: list[str]
+    neighbours: list[str] = []
+
+
+class Artifact(Stored, frozen=True, kw_only=True):
+    key: str
+    sha256: str
+    bytes: int
+    media_type: str
+
+
+class Profile(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.profile/v1"):
+    """One attempt that ended, good or bad; write-once."""
+
+    job_id: str
+    cell_id: str
+    workload_id: str
+    protocol_id: str
+    system_id: str
+    system_class: str
+    card_id: str
+    run_id: str
+    repeat_set: str
+    attempt: int
+    fence: int
+    job: Job
+    status: Status
+    execution: Execution
+    failure: Failure | UnsetType = UNSET
+    repeats: list[Repeat] = []
+    latency: Latency | UnsetType = UNSET
+    throughput: Throughput | UnsetType = UNSET
+    memory: Memory | UnsetType = UNSET
+    quality: Quality | UnsetType = UNSET
+    artifacts: dict[str, Artifact] = {}
+    warnings: list[str] = []
+    null_reasons: dict[str, str] = {}
+
+
+# ── the machine ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Cpu(Stored, frozen=True, kw_only=True):
+    vendor: str | None
+    model: str | None
+    arch: str
+    sockets: int | None
+    physical_cores: int | None
+    logical_cpus: int
+    leased_cores: int
+    smt: bool | None
+    isa: list[str] | None
+    max_hz: int | None
+    governor: str | None
+    l3_bytes: int | None
+    numa_nodes: int | None
+
+
+class System(Stored, frozen=True, kw_only=True):
+    distro: str | None
+    kernel: str
+    libc: str | None
+    clocksource: str | None
+
+
+class Drivers(Stored, frozen=True, kw_only=True):
+    nvidia: str | None
+
+
+class Frameworks(Stored, frozen=True, kw_only=True):
+    python: str
+    torch: str | None
+    numpy: str | None
+    farm_protocol: int
+
+
+class Stable(Stored, frozen=True, kw_only=True):
+    """What a number depends on: hashed into `system_id`."""
+
+    simulated: bool
+    virtualization: str | None
+    memory_bytes: int | None
+    cpu: Cpu
+    os: System
+    drivers: Drivers
+    frameworks: Frameworks
+    settings: dict[str, str]
+
+
+class NodeFacts(Stored, frozen=True, kw_only=True):
+    """What says where, and not what: outside `system_id`."""
+
+    node_id: str
+    name: str
+    collected_at: str
+    lease_scope: Literal["host", "user"]
+    leased_cpus: list[int]
+    housekeeping_cpus: list[int]
+    cgroup_cpus: int | None
+    labels: dict[str, str] = {}
+
+
+class SystemCard(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.system_card/v1"):
+    """The hardware and software of one slot at measuring time; nothing private in it."""
+
+    system_id: str
+    system_class: str
+    stable: Stable
+    node: NodeFacts
+    null_reasons: dict[str, str] = {}
+
+
+# ── writing and reading ──────────────────────────────────────────────────────────────────────────
+
+Document = Job | Manifest | Profile | SystemCard
+T = TypeVar("T", bound=Struct)
+
+
+def encode(document: Struct) -> bytes:
+    """Return the document as one line of JSON, keys in the order of its fields.
+
+    Raises Bad if a number is not finite, or if the null paths and `null_reasons` do not agree:
+    msgspec would write NaN as `null`, and a null without a reason is a zero in disguise.
+    """
+    plain = msgspec.to_builtins(document)
+    _check_finite(plain, "")
+    if "null_reasons" in plain:
+        _check_reasons(plain)
+    return msgspec.json.encode(plain)
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    """Return the document, or raise Bad: unreadable, without a schema, foreign, or newer."""
+    wanted = str(kind.__struct_config__.tag)
+    try:
+        found = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Bad("the document is not JSON", why=str(error)) from error
+    tag = found.get("schema") if isinstance(found, dict) else None
+    if tag != wanted:
+        raise Bad(f"expected a document of schema {wanted!r}, got {tag!r}")
+    try:
+        return msgspec.convert(found, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise Bad(f"not a valid {wanted}", why=str(error)) from error
+
+
+def null_paths(plain: object, path: str = "") -> list[str]:
+    """Return the dotted path of every `null`, list items by their index."""
+    if plain is None:
+        return [path]
+    if isinstance(plain, dict):
+        items = [(str(key), each) for key, each in plain.items()]
+    elif isinstance(plain, list):
+        items = [(str(index), each) for index, each in enumerate(plain)]
+    else:
+        return []
+    inside = f"{path}." if path else ""
+    return [found for key, each in items for found in null_paths(each, inside + key)]
+
+
+def _check_finite(plain: object, path: str) -> None:
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise Bad(f"{path} is {plain}", why="a document holds finite numbers only")
+    if isinstance(plain, dict):
+        for key, each in plain.items():
+            _check_finite(each, f"{path}.{key}" if path else str(key))
+    elif isinstance(plain, list | tuple):
+        for index, each in enumerate(plain):
+            _check_finite(each, f"{path}.{index}")
+
+
+def _check_reasons(plain: dict[str, Any]) -> None:
+    reasons: dict[str, str] = plain["null_reasons"]
+    paths = set(null_paths({key: each for key, each in plain.items() if key != "null_reasons"}))
+    if missing := sorted(paths - set(reasons)):
+        raise Bad(f"{missing[0]} is null without a reason", why="null_reasons must name it")
+    if extra := sorted(set(reasons) - paths):
+        raise Bad(f"null_reasons names {extra[0]}, which is not null")
+    for path, reason in reasons.items():
+        if reason.split(":")[0] not in NULL_CODES:
+            raise Bad(f"unknown reason {reason!r} for {path}")
+
+
+def written(data: object, kind: type[T], *, where: str) -> T:
+    """Return what a person wrote as a record, or raise Refused naming the place and the value."""
+    try:
+        return msgspec.convert(data, kind, strict=True)
+    except msgspec.ValidationError as error:
+        raise Refused(f"{where}: {error}") from error

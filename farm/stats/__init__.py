@@ -1,0 +1,1 @@
+"""Numbers in, numbers out: no clock, no file, no device, no randomness."""

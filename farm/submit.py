@@ -1,0 +1,259 @@
+"""From a plan to a run: what is measured already, the manifest, and the entries in the ledger.
+
+The manifest is written before anything is enqueued, so a run that is interrupted at any step still
+says what it expects, and `resume` is nothing but: manifest minus what the store holds.
+"""
+
+import getpass
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from farm import bundle, identity, schema
+from farm.catalog import rows, winners
+from farm.errors import Bad, NoResult
+from farm.ledger import Entry, Ledger, Slot
+from farm.schema import (
+    Failure,
+    Job,
+    Labelled,
+    Manifest,
+    Order,
+    Profile,
+    Quality,
+    Reused,
+    Skipped,
+)
+from farm.store import NotFound, Store, card_key, job_key, manifest_key
+from farm.sweep import Plan, Planned, label_text
+
+
+class Outlook(NamedTuple):
+    """What a run of a plan would expect, and why a job that has a profile is measured again."""
+
+    manifest: Manifest
+    again: dict[str, str]
+
+
+def job_class(job: Job) -> str:
+    """Return the queue class of a job's selector (`queue.md` §3)."""
+    selector = job.selector
+    if selector.kind == "any":
+        return "any"
+    if selector.kind == "class":
+        return f"hw.{selector.value}"
+    if selector.kind == "node":
+        return f"node.{selector.value}"
+    node, _, index = selector.value.rpartition("/")
+    return f"dev.{node}.{index}"
+
+
+def new_run_id() -> str:
+    """Return a fresh run id: short enough to say, long enough not to meet another."""
+    return f"r-{secrets.token_hex(3)}"
+
+
+def outlook(
+    plan: Plan,
+    *,
+    store: Store,
+    slots: Sequence[Slot],
+    force: bool,
+    tags: Mapping[str, str],
+    now: datetime,
+) -> Outlook:
+    """Return what a run of this plan expects; nothing is written yet.
+
+    A job counts as measured where a good profile of it was taken under the system of a live slot
+    that would take it (rule 1 of the decisions). A job that no slot takes is skipped and says so.
+    """
+    run_id = new_run_id()
+    takers = {planned.job.job_id: _takers(planned.job, slots) for planned in plan.jobs}
+    jobs = [each for each in plan.jobs if takers[each.job.job_id]]
+    unserved = [
+        Skipped(labels=each.labels, reason=f"no device here takes {job_class(each.job)}")
+        for each in plan.jobs
+        if not takers[each.job.job_id]
+    ]
+    reused, again = ([], {}) if force else _reused(store, jobs, takers, plan.effort.repeats)
+    expected = Manifest(
+        run_id=run_id,
+        name=plan.name,
+        submitted_at=_stamp(now),
+        submitted_by=getpass.getuser(),
+        source=plan.source,
+        source_sha256=plan.source_sha256,
+        effort=plan.effort,
+        repeat_set=run_id if force else "base",
+        jobs=[Labelled(job_id=each.job.job_id, labels=each.labels) for each in jobs],
+        tags={**plan.tags, **tags},
+        skipped=[*plan.skipped, *unserved],
+        reused=reused,
+    )
+    return Outlook(expected, again)
+
+
+def publish(plan: Plan, expected: Manifest, store: Store) -> None:
+    """Write code and inputs, the job documents, then the manifest: from here on the run exists.
+
+    Raises Refused if a file changed since the plan was made.
+    """
+    bundle.publish(store, bundles=plan.bundles, npz=plan.npz)
+    wanted = {each.job_id for each in expected.jobs}
+    for planned in plan.jobs:
+        if planned.job.job_id in wanted:
+            store.put_new(job_key(planned.job.job_id), schema.encode(planned.job))
+    store.put_new(manifest_key(expected.run_id), schema.encode(expected))
+
+
+def missing(expected: Manifest, store: Store, slots: Sequence[Slot]) -> list[Job]:
+    """Return what the manifest expects and the store lacks.
+
+    What this run has already sent counts, also a failure or a contended figure whose retries are
+    spent; so does what was measured under a live system by anybody since.
+    """
+    answered = {each.job_id for each in expected.reused}
+    wanted = [each.job_id for each in expected.jobs if each.job_id not in answered]
+    found = rows.read(store, job_ids=wanted)
+    answered |= {
+        row.profile.job_id
+        for row in found.rows
+        if row.profile.run_id == expected.run_id
+        and row.profile.status not in ("infra", "cancelled")
+    }
+    repeat_set = expected.repeat_set if expected.repeat_set != "base" else None
+    good = winners.measured(
+        found.rows,
+        system_ids={slot.system_id for slot in slots},
+        repeats=expected.effort.repeats,
+        repeat_set=repeat_set,
+    )
+    return [
+        schema.decode(store.get(job_key(job_id)), Job)
+        for job_id in wanted
+        if job_id not in answered and job_id not in good
+    ]
+
+
+def enqueue(expected: Manifest, jobs: Sequence[Job], ledger: Ledger) -> dict[str, int]:
+    """Put jobs of a run into the queue; return how many were `new`, `shared` or `known`.
+
+    The caller has asked the store: whatever it lacks is measured, whatever the ledger remembers.
+    """
+    labels = {each.job_id: each.labels for each in expected.jobs}
+    entries = [
+        Entry(
+            key=f"{job.job_id}.{expected.repeat_set}",
+            class_=job_class(job),
+            spec=schema.encode(
+                Order(
+                    job=job,
+                    effort=expected.effort,
+                    repeat_set=expected.repeat_set,
+                    label=label_text(labels[job.job_id]),
+                    tags=expected.tags,
+                )
+            ).decode(),
+            again=True,
+        )
+        for job in jobs
+    ]
+    verdicts = ledger.submit(expected.run_id, entries)
+    return {each: verdicts.count(each) for each in ("new", "shared", "known")}
+
+
+def read_manifest(store: Store, run_id: str) -> Manifest:
+    """Return the manifest of a run; raises NoResult if there is none of that id."""
+    try:
+        return schema.decode(store.get(manifest_key(run_id)), Manifest)
+    except NotFound as error:
+        raise NoResult(
+            f"no run {run_id!r} in this store", hint="`farm status` lists them"
+        ) from error
+
+
+def find_run(store: Store, wanted: str) -> Manifest:
+    """Return the run of an id, a unique beginning of one, a name (its newest run), or @last.
+
+    Raises NoResult if there is none, Refused if several match.
+    """
+    found = manifests(store)
+    if not found:
+        raise NoResult("no run in this store yet", hint="farm run configs/sweeps/quickstart.yaml")
+    named = [each for each in found if wanted in ("@last", each.name)]
+    if named:
+        return named[0]
+    chosen = identity.match(wanted, [each.run_id for each in found], thing="run")
+    return next(each for each in found if each.run_id == chosen)
+
+
+def manifests(store: Store) -> list[Manifest]:
+    """Return every readable manifest of the store, newest first."""
+    found = []
+    for entry in store.list("runs/v1/"):
+        if entry.key.endswith("/manifest.json"):
+            try:
+                found.append(schema.decode(store.get(entry.key), Manifest))
+            except Bad:
+                continue  # counted as damage by `farm store check`, not by a listing
+    return sorted(found, key=lambda each: (each.submitted_at, each.run_id), reverse=True)
+
+
+def _takers(job: Job, slots: Sequence[Slot]) -> set[str]:
+    wanted = job_class(job)
+    return {slot.system_id for slot in slots if wanted in slot.classes}
+
+
+def _reused(
+    store: Store, jobs: Sequence[Planned], takers: Mapping[str, set[str]], repeats: int
+) -> tuple[list[Reused], dict[str, str]]:
+    found = rows.read(store, job_ids={each.job.job_id for each in jobs})
+    reused, again = [], {}
+    for planned in jobs:
+        job_id = planned.job.job_id
+        mine = [row for row in found.rows if row.profile.job_id == job_id]
+        good = winners.measured(mine, system_ids=takers[job_id], repeats=repeats)
+        if job_id in good:
+            row = good[job_id]
+            reused.append(
+                Reused(
+                    job_id=job_id,
+                    profile_id=row.profile_id,
+                    system_id=row.profile.system_id,
+                    taken_at=row.profile.execution.started_at,
+                    environment=_environment(store, row.profile.card_id),
+                )
+            )
+        elif mine:
+            latest = max(mine, key=lambda row: row.profile.fence)
+            again[job_id] = _why_again(latest.profile, takers[job_id], repeats, store)
+    return reused, again
+
+
+def _why_again(profile: Profile, systems: set[str], repeats: int, store: Store) -> str:
+    if profile.system_id not in systems:
+        return (
+            f"its profile was taken under another system ({_environment(store, profile.card_id)})"
+        )
+    if isinstance(profile.failure, Failure):
+        return f"it failed last time: {profile.failure.kind}"
+    if winners.rank(profile) > 0 and isinstance(profile.quality, Quality):
+        return f"its profile is invalid: {', '.join(profile.quality.flags)}"
+    return f"its profile has {winners.usable(profile)} usable repeats of {repeats}"
+
+
+def _environment(store: Store, card_id: str) -> str:
+    """Return in words under what software a profile was taken."""
+    try:
+        card = schema.decode(store.get(card_key(card_id)), schema.SystemCard)
+    except (NotFound, Bad):
+        return "unknown software"
+    parts = [f"torch {card.stable.frameworks.torch}" if card.stable.frameworks.torch else ""]
+    parts.append(f"python {card.stable.frameworks.python}")
+    parts.append(f"driver {card.stable.drivers.nvidia}" if card.stable.drivers.nvidia else "")
+    return ", ".join(filter(None, parts))
+
+
+def _stamp(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

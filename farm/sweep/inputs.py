@@ -1,0 +1,172 @@
+"""The `inputs:` block of a sweep: what a model is called with, generated or from an NPZ file."""
+
+import hashlib
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import UNSET, Struct
+
+from farm import reading
+from farm.reading import Place
+from farm.schema import Inputs, Tensor
+from farm.sweep.axes import FIXED
+
+BATCH: Final = "batch"
+DTYPES: Final = (
+    *("float32", "float64", "float16", "bfloat16", "bool"),
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+)
+_KEYS: Final = ("shape", "dtype", "low", "high")
+_INT64: Final = 2**63 - 1
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """Inputs before the named axes have values; file: the NPZ that holds them, by its digest."""
+
+    spec: dict[str, Tensor]
+    digest: str = ""
+    file: Path | None = None
+
+    @property
+    def axes(self) -> frozenset[str]:
+        """The named axes of all shapes, `batch` included."""
+        return frozenset(
+            axis for each in self.spec.values() for axis in each.shape if isinstance(axis, str)
+        )
+
+    def sized(self, values: Mapping[str, int]) -> Inputs:
+        """Return the inputs with every named axis but `batch` replaced by its value."""
+        spec = {name: _sized(tensor, values) for name, tensor in self.spec.items()}
+        return Inputs(spec=spec, digest=self.digest or UNSET)
+
+    def fits(self, batch: int) -> bool:
+        """Return whether that batch is what the shapes say, or what they leave open.
+
+        Inputs of a fixed size called batch 8 would be one item counted eight times.
+        """
+        first = {each.shape[0] for each in self.spec.values() if each.shape}
+        return batch == 1 or not self.spec or BATCH in self.axes or batch in first
+
+
+def given(block: object, place: Place, *, folders: Sequence[Path]) -> Given:
+    """Return the inputs that the block specifies, by name.
+
+    `{npz: FILE}` takes them from a file below one of the folders; further entries then say which
+    arrays have `batch` as their leading axis. Raises Refused for anything else.
+    """
+    if isinstance(block, str):
+        hint = "for one file write {npz: FILE}"
+        raise place.refused("a manifest of inputs is not in this version", hint=hint)
+    said = reading.mapping(block, place)
+    if isinstance(said.get("npz"), str):
+        file = _find(reading.text(said["npz"], place.key("npz"), thing="a file"), place, folders)
+        rest = {name: each for name, each in said.items() if name != "npz"}
+        return _from_npz(file, rest, place)
+    spec = {
+        reading.text(name, place, thing="the name of an input"): _tensor(each, place.key(name))
+        for name, each in said.items()
+    }
+    return Given(spec=spec)
+
+
+def _tensor(block: object, place: Place) -> Tensor:
+    said = reading.mapping(block, place, known=_KEYS)
+    if "shape" not in said:
+        raise place.refused("no shape", hint="for example {shape: [batch, 3, 224, 224]}")
+    dtype = reading.one_of(
+        said.get("dtype", "float32"), place.key("dtype"), thing="dtype", known=DTYPES
+    )
+    drawn = [key for key in ("low", "high") if key in said]
+    if drawn and "int" not in dtype:
+        raise place.key(drawn[0]).refused(f"{dtype} is drawn from a standard normal")
+    low = reading.whole(said.get("low", 0), place.key("low"), low=-_INT64, high=_INT64)
+    shape = _shape(said["shape"], place.key("shape"))
+    if "high" not in said:
+        return Tensor(shape=shape, dtype=dtype, low=low)
+    high = reading.whole(said["high"], place.key("high"), low=low + 1, high=_INT64)
+    return Tensor(shape=shape, dtype=dtype, low=low, high=high)
+
+
+def _shape(block: object, place: Place) -> tuple[int | str, ...]:
+    if not isinstance(block, list):
+        raise place.refused(f"expected a list, got {reading.kind_of(block)}")
+    return tuple(_dimension(each, place.item(index)) for index, each in enumerate(block))
+
+
+def _dimension(each: object, place: Place) -> int | str:
+    if not isinstance(each, str):
+        return reading.whole(each, place, low=1)
+    if not each.isidentifier() or (each in FIXED and each != BATCH):
+        raise place.refused(f"{reading.short(each)} cannot be the name of an axis")
+    return each
+
+
+def _sized(tensor: Tensor, values: Mapping[str, int]) -> Tensor:
+    shape = tuple(
+        values[each] if isinstance(each, str) and each != BATCH else each for each in tensor.shape
+    )
+    return Tensor(shape=shape, dtype=tensor.dtype, low=tensor.low, high=tensor.high)
+
+
+# ── arrays from a file ───────────────────────────────────────────────────────────────────────────
+
+
+def _find(name: str, place: Place, folders: Sequence[Path]) -> Path:
+    for folder in folders:
+        if os.path.isfile(folder / name):
+            return Path(os.path.normpath(folder / name))
+    looked = " and ".join(dict.fromkeys(str(each) for each in folders))
+    raise place.key("npz").refused(f"no file {reading.short(name)}", hint=f"looked in {looked}")
+
+
+def _from_npz(file: Path, rest: Mapping[str, object], place: Place) -> Given:
+    spec = _arrays(file, place.key("npz"))
+    for name, block in rest.items():
+        here = place.key(name)
+        if name not in spec:
+            raise here.unknown(name, thing="array", known=list(spec))
+        said = reading.mapping(block, here, known=("shape",))
+        shape = _shape(said.get("shape"), here.key("shape"))
+        stored = spec[name].shape
+        if shape[:1] != (BATCH,) or shape[1:] != stored[1:] or not stored:
+            what = f"the array has shape {_shown(stored)}"
+            wanted = _shown((BATCH, *stored[1:]))
+            raise here.key("shape").refused(what, hint=f"write {wanted} to fit it to the batch")
+        spec[name] = Tensor(shape=shape, dtype=spec[name].dtype)
+    with file.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    return Given(spec=spec, digest=digest, file=file)
+
+
+def _arrays(file: Path, place: Place) -> dict[str, Tensor]:
+    """Return the shapes and dtypes of an NPZ, each array read once: a damaged one is found here."""
+    import numpy as np
+
+    found: dict[str, Tensor] = {}
+    try:
+        if not zipfile.is_zipfile(file):
+            raise place.refused(f"{file.name} is not an NPZ")
+        with np.load(file, allow_pickle=False) as arrays:
+            for name in arrays.files:
+                array = arrays[name]
+                if not isinstance(array, np.ndarray) or array.dtype.name not in DTYPES:
+                    kind = getattr(array, "dtype", "bytes")
+                    raise place.refused(f"array {name!r} is of type {kind}", known=DTYPES)
+                if array.size == 0:
+                    raise place.refused(f"array {name!r} is empty, its shape {array.shape}")
+                found[name] = Tensor(shape=array.shape, dtype=array.dtype.name)
+    except (OSError, ValueError, EOFError, KeyError, NotImplementedError) as error:
+        raise place.refused(f"cannot read {file.name}: {error}") from error
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise place.refused(f"{file.name} is damaged: {error}") from error
+    if not found:
+        raise place.refused(f"{file.name} holds no array")
+    return found
+
+
+def _shown(shape: tuple[int | str, ...]) -> str:
+    return f"[{', '.join(str(each) for each in shape)}]"

@@ -1,0 +1,125 @@
+"""The `measure:` block of a sweep: how it is measured (protocol) and how long we try (effort)."""
+
+import re
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from farm import reading
+from farm.effort import DAY_S, EFFORTS, LEVELS, duration_s
+from farm.reading import Place
+from farm.schema import Effort, Protocol
+
+Denormals = Literal["as_is", "flush"]
+
+_WHOLE: Final = {  # key → (lowest, highest)
+    "repeats": (1, 100),
+    "half_width_ppm": (1, 1_000_000),
+    "budget_ms": (1, DAY_S * 1000),
+    "min_time_ms": (0, DAY_S * 1000),
+}
+_AUTO: Final = {"warmup": 0, "iterations": 1}  # key → lowest; `auto` as well
+_CHOICES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {  # key → (known, later)
+    "grad": (("inference", "no_grad", "function"), ()),
+    "denormals": (("as_is", "flush"), ()),
+    "input_policy": (("fixed",), ("rotate",)),
+    "input_scope": (("device",), ("host_pinned", "host_pageable")),
+    "output_scope": (("device",), ("host",)),
+    "l2": (("warm",), ("flushed",)),
+    "autocast_scope": (("iteration",), ("outside",)),
+    "clocks": (("as_found",), ("locked_base",)),
+}
+_FIELDS: Final = {"timeout": "timeout_s", "memory_limit": "memory_limit_bytes"}
+_OTHERS: Final = ("effort", "timeout", "tails", "memory_limit", "gc")
+# Keys of the full farm. `false` says what happens anyway.
+_LATER: Final = (
+    *("layers", "trace", "energy", "flops"),
+    *("layer_iterations", "percentiles", "threads", "compat", "priority"),
+)
+KEYS: Final = ("effort", *_WHOLE, *_AUTO, *_OTHERS[1:], *_CHOICES)
+
+_BYTES: Final = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+class Measuring(Struct, frozen=True, kw_only=True):
+    """What the block asks for; denormals: None where it leaves them to the model."""
+
+    effort: Effort
+    protocol: Protocol
+    denormals: Denormals | None
+
+    def protocol_for(self, denormals: Denormals) -> Protocol:
+        """Return the protocol for a model that asks for these denormals unless the sweep does."""
+        return msgspec.structs.replace(self.protocol, denormals=self.denormals or denormals)
+
+
+def measuring(block: object, place: Place, *, level: str) -> Measuring:
+    """Return effort and protocol of the block; level: the effort where the block names none.
+
+    Raises Refused for unknown keys and values, and for what this version does not measure.
+    """
+    said = {} if block is None else reading.mapping(block, place, known=(*KEYS, *_LATER))
+    found: dict[str, Any] = {}
+    for key, given in said.items():
+        if key in _LATER:
+            _check_later(key, given, place.key(key))
+        else:
+            found[key] = _value(key, given, place.key(key))
+    level = found.pop("effort", level)
+    fields = {_FIELDS.get(key, key): value for key, value in found.items()}
+    effort = {key: fields.pop(key) for key in tuple(fields) if key in Effort.__struct_fields__}
+    return Measuring(
+        effort=msgspec.structs.replace(EFFORTS[level], **effort),
+        protocol=Protocol(**fields),
+        denormals=fields.get("denormals"),
+    )
+
+
+def _value(key: str, given: object, place: Place) -> Any:
+    if key in _WHOLE:
+        low, high = _WHOLE[key]
+        return reading.whole(given, place, low=low, high=high)
+    if key in _AUTO:
+        return "auto" if given == "auto" else _count(given, place, low=_AUTO[key])
+    if key in _CHOICES:
+        known, later = _CHOICES[key]
+        return reading.one_of(given, place, thing=key, known=known, later=later)
+    if key == "effort":
+        return reading.one_of(given, place, thing="effort", known=LEVELS)
+    if key == "tails":
+        return reading.flag(given, place)
+    if key == "timeout":
+        return _seconds(given, place)
+    if key == "memory_limit":
+        return _bytes(given, place)
+    # YAML reads a bare `off` as false.
+    given = {False: "off", True: "on"}[given] if isinstance(given, bool) else given
+    return reading.one_of(given, place, thing="gc", known=("off", "on"))
+
+
+def _count(given: object, place: Place, *, low: int) -> int:
+    if isinstance(given, str):
+        raise place.refused(f"expected `auto` or a whole number, got {reading.short(given)}")
+    return reading.whole(given, place, low=low, high=10_000_000)
+
+
+def _seconds(given: object, place: Place) -> int:
+    found = duration_s(given) if isinstance(given, str) else None
+    if found is None or found > 7 * DAY_S:
+        got = reading.short(given) if isinstance(given, str) else reading.kind_of(given)
+        raise place.refused(f"expected a duration up to 7d, got {got}", hint="for example 10m")
+    return found
+
+
+def _bytes(given: object, place: Place) -> int:
+    found = re.fullmatch(r"([1-9][0-9]{0,5}) ?([MGT]iB)", given) if isinstance(given, str) else None
+    if found is None:
+        got = reading.short(given) if isinstance(given, str) else reading.kind_of(given)
+        raise place.refused(f"expected an amount of memory, got {got}", hint="for example 2GiB")
+    return int(found[1]) * _BYTES[found[2]]
+
+
+def _check_later(key: str, given: object, place: Place) -> None:
+    if given is not False:
+        raise place.refused(f"{key} is not in this version", hint=f"leave {key} out, or say false")

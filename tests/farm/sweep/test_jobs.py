@@ -1,0 +1,180 @@
+"""The laws of the grammar: which jobs a sweep asks for, in which order, under which words."""
+
+from pathlib import Path
+
+import numpy as np
+
+from farm import archive
+from farm.effort import EFFORTS
+from farm.schema import Tensor
+from farm.sweep import Plan, label_text
+
+X = {"x": Tensor(shape=("batch", 4))}
+
+
+def _labels(plan: Plan) -> list[str]:
+    return [label_text(each.labels) for each in plan.jobs]
+
+
+def test_the_product_is_in_order_last_axis_fastest(ask) -> None:
+    """Jobs come in the order of the file, and a scalar is a list of one."""
+    plan = ask("matrix: {model: net, batch: [8, 1], precision: [fp32, bf16]}")
+
+    assert [
+        "net/fp32/b8/any",
+        "net/bf16/b8/any",
+        "net/fp32/b1/any",
+        "net/bf16/b1/any",
+    ] == _labels(plan)
+
+
+def test_exclude_removes_every_matching_job(ask) -> None:
+    """A job goes when it matches an entry in all keys that the entry names."""
+    plan = ask(
+        """
+        matrix: {model: [net, call], batch: [1, 2, 3], precision: unspecified}
+        exclude:
+          - {model: zoo:net, batch: [2, 3]}
+          - {batch: 3, device: any}
+          - {batch: 1, device: cpu}
+        """,
+    )
+
+    assert ["net/unspecified/b1/any", "call/unspecified/b1/any", "call/unspecified/b2/any"] == (
+        _labels(plan)
+    )
+
+
+def test_include_adds_whole_jobs_that_no_exclude_takes(ask) -> None:
+    """An entry is a job of its own, with defaults for what it leaves out, after the matrix."""
+    plan = ask(
+        """
+        matrix: {model: net, batch: [1, 2], device: cpu}
+        exclude: {batch: 2}
+        include:
+          - {model: net, batch: 2, precision: fp16, device: node:n/0}
+          - {model: net}
+        """,
+    )
+
+    assert ["net/fp32/b1/cpu", "net/fp16/b2/node:n/0", "net/fp32/b1/any"] == _labels(plan)
+
+
+def test_a_sweep_may_be_a_list_of_jobs(ask) -> None:
+    """Without a matrix the included jobs are all there is."""
+    assert ["net/fp32/b3/any"] == _labels(ask("include: [{model: net, batch: 3}]"))
+
+
+def test_a_job_that_is_there_twice_is_there_once(ask) -> None:
+    """Equal jobs by different words are one, the first of them."""
+    plan = ask(
+        "matrix: {model: [net, zoo:net], batch: [1, 1]}\ninclude: {model: net, backend: torch}",
+    )
+
+    assert ["net/fp32/b1/any"] == _labels(plan)
+
+
+def test_named_axes_belong_to_the_models_that_have_them(ask) -> None:
+    """`seq` sizes the inputs that name it; a model without it has one job and no such label."""
+    plan = ask("matrix: {model: [net, text], seq: [16, 32]}")
+
+    assert ["net/fp32/b1/any", "text/fp32/b1/any/seq=16", "text/fp32/b1/any/seq=32"] == (
+        _labels(plan)
+    )
+    shapes = [next(iter(each.job.workload.inputs.spec.values())).shape for each in plan.jobs]
+    assert [("batch", 4), ("batch", 16), ("batch", 32)] == shapes
+
+
+def test_other_axes_are_named_where_they_differ(ask) -> None:
+    """An axis with one value is in no label, one with several is in each."""
+    one = ask("matrix: {model: text, seq: 16, backend: fake, mode: inference}")
+    two = ask("matrix: {model: net, backend: [torch, fake]}")
+
+    assert ["text/fp32/b1/any"] == _labels(one)
+    assert ["net/fp32/b1/any/backend=torch", "net/fp32/b1/any/backend=fake"] == _labels(two)
+
+
+def test_a_step_is_of_unspecified_precision(ask) -> None:
+    """What is called as it is has no precision unless one is asked for, and then is refused."""
+    assert ["call/unspecified/b1/any"] == _labels(ask("matrix: {model: call}"))
+
+
+def test_the_row_of_a_model_fills_what_the_sweep_leaves_out(ask) -> None:
+    """Inputs, item and denormals come from `models.yaml` until the sweep says otherwise."""
+    own = ask("matrix: {model: net}").jobs[0].job
+    said = (
+        ask(
+            """
+        matrix: {model: net}
+        inputs: {y: {shape: [batch, 5]}}
+        item: frame
+        measure: {denormals: as_is, warmup: 3}
+        backend_options: {threads: 2, mode: fast, fuse: true}
+        """,
+        )
+        .jobs[0]
+        .job
+    )
+
+    assert (X, "image") == (own.workload.inputs.spec, own.workload.item)
+    assert ("flush", "auto") == (own.protocol.denormals, own.protocol.warmup)
+    assert {"y": Tensor(shape=("batch", 5))} == said.workload.inputs.spec
+    assert ("frame", "as_is", 3) == (
+        said.workload.item,
+        said.protocol.denormals,
+        said.protocol.warmup,
+    )
+    assert {"threads": 2, "mode": "fast", "fuse": True} == said.workload.backend_options
+
+
+def test_user_code_and_arrays_are_listed_by_their_digests(ask, tmp_path: Path) -> None:
+    """The plan holds the files that must travel, each under the digest that its jobs name."""
+    (tmp_path / "m.py").write_text("import part\ndef build(): ...")
+    (tmp_path / "part.py").write_text("")
+    np.savez(tmp_path / "in.npz", x=np.ones((2, 3), "float32"))
+
+    plan = ask(
+        """
+        matrix: {model: [m.py:build, net], batch: [1, 2]}
+        inputs: {npz: in.npz, x: {shape: [batch, 3]}}
+        kind: factory
+        """,
+    )
+
+    workload = plan.jobs[0].job.workload
+    ((digest, files),) = plan.bundles.items()
+    assert ["m.py", "part.py"] == [name for name, _ in files]
+    assert digest == workload.model.digest == archive.pack(files)[0]
+    assert {workload.inputs.digest: tmp_path / "in.npz"} == plan.npz
+    assert ("factory", "m.py:build") == (workload.model.kind, plan.jobs[0].labels["model"])
+
+
+def test_a_model_that_is_not_installed_is_skipped_with_its_reason(ask) -> None:
+    """One missing package does not keep the other models from being measured."""
+    plan = ask("matrix: {model: [gone, net], batch: [1, 8]}")
+
+    assert ["net/fp32/b1/any", "net/fp32/b8/any"] == _labels(plan)
+    assert ["gone/fp32/b1/any", "gone/fp32/b8/any"] == [
+        label_text(each.labels) for each in plan.skipped
+    ]
+    assert "model 'gone' needs 'no_such_package', which is not installed" == plan.skipped[0].reason
+
+
+def test_a_flag_changes_the_plan_and_its_digest(ask) -> None:
+    """`-S batch=1,8` stands over the file, and the source is then no longer the bare file."""
+    text = "matrix: {model: net, batch: 4}\nmeasure: {effort: quick}"
+    plain = ask(text)
+
+    plan = ask(text, sets=("batch=1,8", "measure.effort=thorough", "name=night"))
+
+    assert ["net/fp32/b1/any", "net/fp32/b8/any"] == _labels(plan)
+    assert EFFORTS["thorough"] == plan.effort
+    assert ("a", "night") == (plain.name, plan.name)
+    assert plain.source_sha256 != plan.source_sha256
+
+
+def test_the_effort_of_the_caller_counts_where_the_sweep_is_silent(ask) -> None:
+    """A sweep that names an effort keeps it."""
+    assert EFFORTS["quick"] == ask("matrix: {model: net}", effort="quick").effort
+    text = "matrix: {model: net}\nmeasure: {effort: standard}"
+    assert EFFORTS["standard"] == ask(text, effort="quick").effort

@@ -1,0 +1,247 @@
+"""One attempt with scripted children: which repeats run, which are tried again, what is stored."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from msgspec import UNSET
+
+from farm import schema
+from farm.schema import Failure, Order, Profile
+from tests.workers import make
+from workers.launch import Ended
+from workers.measure import Attempt, Interrupted, measure, merged_log, merged_samples
+from workers.record import Assignment, Record
+
+NOW = datetime(2026, 11, 30, 2, 0, tzinfo=UTC)
+
+
+def attempt(folder: Path, order: Order | None = None, **changes: Any) -> Attempt:
+    made = Attempt(
+        order=order or make.order(),
+        run_id="r-1",
+        attempt=1,
+        fence=7,
+        node="n1",
+        worker="n1/cpu:0#a",
+        device=make.device(),
+        card=make.card(),
+        card_id="c" * 64,
+        threads=1,
+        environment="default",
+        flags=(),
+        memory_limit="rlimit",
+        queue_s=0.5,
+        farm_version="0.1.0",
+        folder=folder,
+    )
+    return Attempt(**{**made.__dict__, **changes})
+
+
+class Children:
+    """Scripted children: each answers the next repeat with what its script says."""
+
+    def __init__(self, *scripts: Callable[[int], Ended]) -> None:
+        self.scripts, self.asked = list(scripts), []
+
+    def __call__(self, assignment: Assignment) -> tuple[Ended, tuple[str, ...]]:
+        self.asked.append(assignment.index)
+        ended = self.scripts[len(self.asked) - 1](assignment.index)
+        if ended.record is not None and ended.record.failure is UNSET:
+            data = make.arrays(seed=assignment.index)
+            np.savez(Path(assignment.folder) / "samples.npz", **data)  # type: ignore[arg-type]
+        return ended, ("yes (pid 7), 98 % of a core",)
+
+
+def ended(record: Record | None, **changes: Any) -> Ended:
+    whole = Ended(
+        cause="ended",
+        exit_code=0,
+        signal=None,
+        record=record,
+        phase="latency",
+        output=b"hello\n",
+        seconds=1.0,
+    )
+    return Ended(**{**whole.__dict__, **changes})
+
+
+def good(index: int) -> Ended:
+    return ended(make.record(index))
+
+
+def contended(index: int) -> Ended:
+    edges = (make.edge(1), make.edge(2, wait_ns=900_000_000))
+    return ended(make.record(index, latency_edges=edges))
+
+
+def killed(_index: int) -> Ended:
+    return ended(None, exit_code=None, signal="SIGKILL")
+
+
+def failing(kind: str) -> Callable[[int], Ended]:
+    failure = Failure(kind=kind, phase="first", message="no")
+    return lambda index: ended(make.record(index, failure=failure))
+
+
+def run(
+    folder: Path, *scripts: Callable[[int], Ended], **changes: Any
+) -> tuple[Profile, list[int]]:
+    children = Children(*scripts)
+    profile = measure(attempt(folder, **changes), run=children, now=lambda: NOW)
+    schema.encode(profile)  # finite, and every null has its reason
+    return profile, children.asked
+
+
+def test_a_job_is_measured_in_as_many_processes_as_asked(tmp_path: Path) -> None:
+    """Three repeats, three children, one valid profile with everything that identifies it."""
+    profile, asked = run(tmp_path, good, good, good)
+
+    assert [0, 1, 2] == asked
+    assert ("ok", 7, "r-1", 0.5) == (
+        profile.status,
+        profile.fence,
+        profile.run_id,
+        profile.execution.queue_s,
+    )
+    assert make.job().job_id == profile.job_id
+    assert isinstance(profile.quality, schema.Quality)
+    assert "valid" == profile.quality.validity
+
+
+def test_a_contended_repeat_is_tried_once_more(tmp_path: Path) -> None:
+    """One disturbed repeat costs one more; it stays listed and out of the headline."""
+    profile, asked = run(tmp_path, good, contended, good, good)
+
+    assert [0, 1, 2, 3] == asked
+    assert [False, True, False, False] == ["contended" in r.flags for r in profile.repeats]
+    assert isinstance(profile.quality, schema.Quality)
+    assert ("valid", []) == (profile.quality.validity, profile.quality.neighbours)
+
+
+def test_a_machine_that_stays_busy_is_shown_with_its_mark(tmp_path: Path) -> None:
+    """A job on a busy machine ends: once more than asked, marked, the neighbour named."""
+    profile, asked = run(tmp_path, *[contended] * 4)
+
+    assert 4 == len(asked)
+    assert "ok" == profile.status
+    assert isinstance(profile.quality, schema.Quality)
+    assert "invalid" == profile.quality.validity
+    assert ["yes (pid 7), 98 % of a core"] == profile.quality.neighbours
+
+
+def test_a_child_that_was_killed_is_started_again(tmp_path: Path) -> None:
+    """One unexplained signal costs one repeat, not the job."""
+    profile, asked = run(tmp_path, good, killed, good, good)
+
+    assert [0, 1, 2, 3] == asked
+    assert ("ok", 3) == (profile.status, len(profile.repeats))
+
+
+def test_a_child_that_dies_twice_is_the_answer(tmp_path: Path) -> None:
+    """A model that kills its process is a failure with the signal, the phase and the last words."""
+    profile, asked = run(tmp_path, killed, killed)
+
+    assert [0, 1] == asked
+    assert isinstance(profile.failure, Failure)
+    assert ("failed", "crashed", "SIGKILL", "latency") == (
+        profile.status,
+        profile.failure.kind,
+        profile.failure.signal,
+        profile.failure.phase,
+    )
+    assert "hello" in profile.failure.log_tail
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("model_error", "failed"),
+        ("host_oom", "failed"),
+        ("unsupported", "failed"),
+        ("environment", "infra"),
+    ],
+)
+def test_what_the_child_says_is_the_failure(tmp_path: Path, kind: str, status: str) -> None:
+    """A failure of the job is stored as said and not tried again; one of the node is ours."""
+    profile, asked = run(tmp_path, failing(kind))
+
+    assert [0] == asked
+    assert isinstance(profile.failure, Failure)
+    assert (status, kind) == (profile.status, profile.failure.kind)
+
+
+def test_a_time_out_names_the_phase_and_the_limit(tmp_path: Path) -> None:
+    """A job past its limit failed with `timeout`, wherever it hung."""
+    hang = lambda _i: ended(None, cause="timeout", exit_code=None, signal="SIGTERM")  # noqa: E731
+    profile, _ = run(tmp_path, hang)
+
+    assert isinstance(profile.failure, Failure)
+    assert "timeout" == profile.failure.kind
+    assert "still in phase latency after 600 s" in profile.failure.message
+
+
+def test_repeats_that_ended_before_a_failure_are_kept(tmp_path: Path) -> None:
+    """What was measured before the failure stands in the profile."""
+    profile, _ = run(tmp_path, good, failing("model_error"))
+
+    assert ("failed", 1) == (profile.status, len(profile.repeats))
+
+
+def test_a_stopped_child_stores_nothing(tmp_path: Path) -> None:
+    """A lost lease or a drain is no answer."""
+    with pytest.raises(Interrupted):
+        run(tmp_path, good, lambda _i: ended(None, cause="stopped", signal="SIGTERM"))
+
+
+def test_the_next_attempt_takes_over_finished_repeats(tmp_path: Path) -> None:
+    """A crash costs the repeat in hand: two that ended are not measured again (S1.50)."""
+    with pytest.raises(Interrupted):
+        run(tmp_path, good, good, lambda _i: ended(None, cause="stopped"))
+
+    profile, asked = run(tmp_path, good)
+
+    assert [2] == asked
+    assert [0, 1, 2] == [each.index for each in profile.repeats]
+
+
+def test_a_half_written_repeat_is_measured_again(tmp_path: Path) -> None:
+    """A record without its samples is no repeat."""
+    with pytest.raises(Interrupted):
+        run(tmp_path, good, lambda _i: ended(None, cause="stopped"))
+    (tmp_path / "repeat-0" / "samples.npz").write_bytes(b"PK\x03\x04 cut")
+
+    _, asked = run(tmp_path, good, good, good)
+
+    assert [0, 1, 2] == asked
+
+
+def test_flags_of_the_slot_are_in_the_profile(tmp_path: Path) -> None:
+    """What holds for every job of a slot is said in every profile of it."""
+    profile, _ = run(tmp_path, good, good, good, flags=("no_housekeeping_core",))
+
+    assert isinstance(profile.quality, schema.Quality)
+    assert ["no_housekeeping_core"] == profile.quality.flags
+
+
+def test_artefacts_hold_every_repeat(tmp_path: Path) -> None:
+    """Samples and output of all repeats, also of the disturbed one."""
+    run(tmp_path, good, contended, good, good)
+
+    archive = tmp_path / "all.npz"
+    archive.write_bytes(merged_samples(tmp_path))
+    with np.load(archive) as found:
+        assert {f"latency_ns_{i}" for i in range(4)} <= set(found.files)
+    assert 4 == merged_log(tmp_path).count(b"hello")
+
+
+def test_an_unknown_waiting_time_has_its_reason(tmp_path: Path) -> None:
+    """By hand there is no queue: null, with a reason."""
+    profile, _ = run(tmp_path, good, good, good, queue_s=None)
+
+    assert "not_probed" == profile.null_reasons["execution.queue_s"]
+    assert msgspec.json.decode(schema.encode(profile))["execution"]["queue_s"] is None

@@ -1,0 +1,140 @@
+"""What runs a model: `load` turns an assignment into a step that the child can measure.
+
+A backend is a module with `load(assignment, *, clock) -> Loaded`. It is found by its name in the
+table below, or as an entry point of the group `profiling_farm.backends`, and imported only when a
+job asks for it; the backends do not know each other.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module, metadata
+from typing import Protocol
+
+from workers.record import Assignment
+
+Clock = Callable[[], int]
+
+BACKENDS = {
+    "torch": "workers.backends.torch.load:load",
+    "fake": "workers.backends.fake:load",
+}
+_ENTRY_POINTS = "profiling_farm.backends"
+_LOW_PRECISION = re.compile(r"Half|BFloat16|Float8|b?float16")
+_NOT_THERE = re.compile(r"not (implemented|supported)")
+
+
+class LoadFailed(Exception):
+    """A model cannot be loaded or used as asked; kind is one of the failure kinds of a profile."""
+
+    def __init__(self, kind: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.hint = hint
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepFacts:
+    """What a step turned out to be; known for good once it has run and its output was checked.
+
+    precision_observed: by where it was seen: parameters, inputs, output, autocast …
+    effective_threads: pool sizes read back. resolved: what `auto` became.
+    subnormal_share: the largest share among inputs, parameters and first output; None if the
+    backend cannot tell. kinds: what the model is (module, step, fake) and what it takes.
+    """
+
+    precision_observed: dict[str, str]
+    effective_threads: dict[str, int]
+    resolved: dict[str, str]
+    subnormal_share: float | None
+    kinds: dict[str, str]
+
+
+class Step(Protocol):
+    """One loaded model with its inputs: call it for one iteration."""
+
+    @property
+    def sync(self) -> Callable[[], None] | None:
+        """Wait until the device has finished; None where a call returns finished work."""
+
+    def __call__(self) -> object:
+        """Run one iteration on the prepared inputs; whatever the model raises goes through."""
+
+    def enter(self, phase: str) -> None:
+        """Hear which phase begins: load has ended when the first one is named."""
+
+    def facts(self) -> StepFacts:
+        """Return what is known so far; outside every timed loop, it reads all parameters."""
+
+    def check_output(self, output: object) -> list[str]:
+        """Return the flags that an output earns a callable; raise LoadFailed for a module's."""
+
+    def inputs_mutated(self) -> bool:
+        """Whether any input differs from what was prepared."""
+
+    def close(self) -> None:
+        """Leave the gradient mode that loading entered; a child that ends need not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """A step and how long it took to get: importing code, then building, casting and placing."""
+
+    step: Step
+    import_s: float
+    load_s: float
+
+
+def load(assignment: Assignment, *, clock: Clock) -> Loaded:
+    """Return the step of the assignment, ready to run, and the times that loading took.
+
+    clock: ns, monotonic. Raises LoadFailed for what the backend judges itself; what the model's
+    own code raises passes through, and `explain` names its kind. From here on `workers` and `farm`
+    may name the user's packages: whatever of ours a caller still needs, it has imported before.
+    """
+    name = assignment.job.workload.backend
+    try:
+        return _loader(name)(assignment, clock=clock)
+    except SystemExit as error:
+        raise LoadFailed("model_error", f"the model's code ended the process: {error!r}") from error
+
+
+def explain(error: BaseException) -> LoadFailed:
+    """Return the failure that an exception of a model or of its loading stands for.
+
+    No framework is imported for it: torch's exceptions are told by their names and words.
+    """
+    if isinstance(error, LoadFailed):
+        return error
+    name, text = type(error).__name__, str(error)
+    message = f"{name}: {text}"[:2000]
+    if name == "OutOfMemoryError":
+        return LoadFailed("oom", message, "use a smaller batch")
+    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+        return LoadFailed("host_oom", message, "use a smaller batch, or allow more memory")
+    if isinstance(error, NotImplementedError):
+        return LoadFailed("unsupported", message)
+    if isinstance(error, RuntimeError) and _LOW_PRECISION.search(text) and _NOT_THERE.search(text):
+        return LoadFailed("unsupported", message)
+    if isinstance(error, ModuleNotFoundError):
+        hint = f"install {error.name!r} in the environment of the worker" if error.name else ""
+        return LoadFailed("environment", message, hint)
+    return LoadFailed("model_error", message)
+
+
+class _Loader(Protocol):
+    def __call__(self, assignment: Assignment, *, clock: Clock) -> Loaded: ...
+
+
+def _loader(name: str) -> _Loader:
+    path = BACKENDS.get(name)
+    if path is None:
+        found = metadata.entry_points(group=_ENTRY_POINTS, name=name)
+        path = next(iter(found)).value if found else None
+    if path is None:
+        known = ", ".join(BACKENDS)
+        raise LoadFailed("unsupported", f"no backend is called {name!r}", f"known: {known}")
+    module, _, attribute = path.partition(":")
+    loader: _Loader = getattr(import_module(module), attribute)
+    return loader

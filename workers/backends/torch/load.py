@@ -1,0 +1,137 @@
+"""From an assignment to a step: settings, import, build, cast, inputs, in this order."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from farm.errors import did_you_mean
+from farm.schema import Protocol, Tensor, Workload
+from workers.backends import Clock, Loaded, LoadFailed
+from workers.backends.torch import calling, pools, precision, usercode
+from workers.backends.torch.inputs import Array, arrays
+from workers.backends.torch.step import TorchStep
+from workers.record import Assignment
+
+if TYPE_CHECKING:
+    import torch
+
+_DEVICE = "cpu"
+_OPTIONS = ("arrays",)
+_HOW = "a factory that accepts `precision` casts itself; or declare `precision: unspecified`"
+
+
+def load(assignment: Assignment, *, clock: Clock) -> Loaded:
+    """Return the step, ready to run under the protocol's gradient mode, and the loading times.
+
+    import_s covers the framework and the model's code; load_s building, casting and inputs.
+    Pools, denormals and the path are this process's from then on; closing the step leaves the mode.
+    """
+    began = clock()
+    workload, protocol = assignment.job.workload, assignment.job.protocol
+    ref = workload.model.ref
+    wanted = _wanted(workload, assignment.bundle)
+    resolved = {"arrays": wanted, "denormals": "as_is"}
+    if wanted == "torch":
+        resolved["denormals"] = _prepare(assignment.threads, protocol)
+    elif protocol.denormals == "flush":
+        resolved["denormals"] = "not_supported"
+    pools.prepare_numpy(assignment.threads)
+    named = usercode.fetch(ref, bundle=assignment.bundle)
+    imported = clock()
+
+    given = arrays(workload.inputs, batch=workload.batch, npz=assignment.npz)
+    made, inputs = _build(named, workload, given=given, resolved=resolved)
+    torch_too = resolved["arrays"] == "torch"
+    if torch_too:
+        resolved["denormals"] = _prepare(assignment.threads, protocol)
+    pools.check(assignment.threads, torch_too=torch_too)
+    resolved["kind"] = made.kind
+    step = TorchStep(
+        made,
+        inputs,
+        declared=workload.precision,
+        resolved=resolved,
+        state=_gradients(protocol) if torch_too else ExitStack(),
+    )
+    return Loaded(step=step, import_s=(imported - began) / 1e9, load_s=(clock() - imported) / 1e9)
+
+
+def _wanted(workload: Workload, bundle: str) -> usercode.Arrays:
+    options = workload.backend_options
+    for name in options:
+        if name not in _OPTIONS:
+            hint = did_you_mean(name, list(_OPTIONS))
+            raise LoadFailed("model_error", f"the torch backend has no option {name!r}", hint)
+    asked = options.get("arrays", "auto")
+    if asked == "torch":
+        return "torch"
+    if asked == "numpy":
+        return "numpy"
+    if asked != "auto":
+        raise LoadFailed("model_error", f"arrays: {asked!r} is none of auto, numpy, torch")
+    return usercode.works_on(workload.model.ref, bundle=bundle)
+
+
+def _prepare(threads: int, protocol: Protocol) -> str:
+    return pools.prepare_torch(threads, flush=protocol.denormals == "flush")
+
+
+def _build(
+    named: object, workload: Workload, *, given: Mapping[str, Array], resolved: dict[str, str]
+) -> tuple[calling.Made, Mapping[str, object]]:
+    """Return what is called and its inputs; `resolved` learns if tensors are needed after all."""
+    tensors = None
+    if resolved["arrays"] == "torch":
+        tensors = _tensors(given, workload.inputs.spec)
+    inputs: Mapping[str, object] = given if tensors is None else tensors
+    offer = {
+        "device": _DEVICE,
+        "precision": workload.precision,
+        "batch": workload.batch,
+        "inputs": inputs,
+    }
+    made = calling.make(named, workload.model.kind, offer=offer, inputs=inputs)
+    if not calling.is_module(made.target):
+        if workload.precision not in ("unspecified", "fp32") and not made.casts:
+            raise LoadFailed("unsupported", f"a step cannot be cast to {workload.precision}", _HOW)
+        return made, inputs
+    if tensors is None:
+        resolved["arrays"] = "torch"
+        tensors = _tensors(given, workload.inputs.spec)
+    return _cast(made, tensors, declared=workload.precision)
+
+
+def _cast(
+    made: calling.Made, inputs: "Mapping[str, torch.Tensor]", *, declared: str
+) -> "tuple[calling.Made, Mapping[str, torch.Tensor]]":
+    module = made.target
+    assert calling.is_module(module), "only a module comes here"
+    module = module.eval().to(_DEVICE)
+    if not made.casts:
+        module = precision.cast_module(module, declared)
+    cast = calling.Made(target=module, kind=made.kind, casts=made.casts)
+    return cast, precision.cast_inputs(inputs, declared)
+
+
+def _tensors(given: Mapping[str, Array], spec: Mapping[str, Tensor]) -> "dict[str, torch.Tensor]":
+    import torch
+
+    tensors = {name: torch.from_numpy(np.array(each)) for name, each in given.items()}
+    for name, tensor in spec.items():
+        if tensor.dtype == "bfloat16":
+            tensors[name] = tensors[name].to(torch.bfloat16)
+    return tensors
+
+
+def _gradients(protocol: Protocol) -> ExitStack:
+    """Enter the asked mode for good: inside the timed loop it would cost every iteration."""
+    import torch
+
+    stack = ExitStack()
+    if protocol.grad == "inference":
+        stack.enter_context(torch.inference_mode())
+    elif protocol.grad == "no_grad":
+        stack.enter_context(torch.no_grad())
+    return stack

@@ -1,0 +1,122 @@
+"""The step that the child measures: a bound call, and what can be told about it."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from workers.backends import LoadFailed, StepFacts
+from workers.backends.torch import outputs, pools, precision
+from workers.backends.torch.calling import Made, bind, is_module
+
+if TYPE_CHECKING:
+    import torch
+
+_DECLARE = "say `kind: factory` where the reference builds a model"
+
+
+class TorchStep:
+    """A module or function with its inputs in place.
+
+    On a CPU a call returns finished work, so there is nothing to wait for.
+    """
+
+    sync = None
+
+    def __init__(
+        self,
+        made: Made,
+        inputs: Mapping[str, object],
+        *,
+        declared: str,
+        resolved: Mapping[str, str],
+        state: ExitStack,
+    ) -> None:
+        self._target = made.target
+        self._casts = made.casts
+        self._run: Callable[[], object] = bind(made.target, inputs)
+        self._inputs = inputs
+        self._declared = declared
+        self._resolved = dict(resolved)
+        self._state = state
+        self._prepared = outputs.digest(outputs.leaves(inputs))
+        self._output_types: set[object] | None = None
+        self._output_share: float | None = None
+
+    def __call__(self) -> object:
+        return self._run()
+
+    def enter(self, phase: str) -> None:
+        """All phases run the same call."""
+
+    def facts(self) -> StepFacts:
+        torch_too = self._resolved["arrays"] == "torch"
+        seen = precision.observed(self._module) if torch_too else {}
+        seen["inputs"] = precision.words(each.dtype for each in outputs.leaves(self._inputs))
+        if self._output_types is not None:
+            seen["output"] = precision.words(self._output_types)
+        return StepFacts(
+            precision_observed=seen,
+            effective_threads=pools.effective(torch_too=torch_too),
+            resolved=self._resolved,
+            subnormal_share=self._subnormal_share(),
+            kinds={
+                "model": "module" if self._module is not None else "step",
+                "arrays": self._resolved["arrays"],
+            },
+        )
+
+    def check_output(self, output: object) -> list[str]:
+        """Note what the output is; for a module's, what is wrong with it is a failure.
+
+        Flags of a callable: nonfinite_output, precision_mismatch. Raises LoadFailed if a step
+        returned something that is itself to be called: then it was a factory.
+        """
+        if is_module(output) or callable(output):
+            raise LoadFailed("model_error", "the step returned a model, not an output", _DECLARE)
+        found = list(outputs.leaves(output))
+        self._output_types = {each.dtype for each in found}
+        self._output_share = outputs.subnormal_share(found)
+        flags = []
+        if not all(outputs.is_finite(each) for each in found):
+            flags.append("nonfinite_output")
+        if not precision.is_declared(self._declared, self._judged_types()):
+            flags.append("precision_mismatch")
+        if self._module is not None and flags:
+            raise self._failure(flags[0])
+        return flags
+
+    def inputs_mutated(self) -> bool:
+        return outputs.digest(outputs.leaves(self._inputs)) != self._prepared
+
+    def close(self) -> None:
+        self._state.close()
+
+    @property
+    def _module(self) -> "torch.nn.Module | None":
+        return self._target if is_module(self._target) else None
+
+    def _judged_types(self) -> set[object]:
+        """What the declaration is held against.
+
+        A module that was cast here is judged by its parameters: its output may well be wider. One
+        that casts itself may keep wide parameters under autocast, so either will do.
+        """
+        types: set[object] = set(self._output_types or ())
+        if self._module is None:
+            return types
+        parameters = precision.parameter_types(self._module)
+        return {*parameters, *types} if self._casts or not parameters else {*parameters}
+
+    def _failure(self, flag: str) -> LoadFailed:
+        if flag == "nonfinite_output":
+            return LoadFailed("nonfinite", "the output holds NaN or infinity")
+        return LoadFailed(
+            "precision_mismatch",
+            f"declared {self._declared}, observed {precision.words(self._judged_types())}",
+        )
+
+    def _subnormal_share(self) -> float | None:
+        shares = [outputs.subnormal_share(outputs.leaves(self._inputs)), self._output_share]
+        if self._module is not None:
+            shares.append(outputs.subnormal_share(self._module.parameters()))
+        return max((each for each in shares if each is not None), default=None)

@@ -1,0 +1,308 @@
+"""From raw records to figures: statistics, flags and what they mean for a profile.
+
+A flag is a named doubt. Its effect is `invalid` (never compared), `degraded` (never a baseline) or
+a note; the worst effect of the repeats that count is the validity of the profile.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farm.schema import (
+    DEGRADING,
+    INVALIDATING,
+    Latency,
+    Memory,
+    Quality,
+    Repeat,
+    Throughput,
+    Validity,
+)
+from farm.stats import percentiles, processes, spread
+from workers.phases import LABEL_UNEXPLAINED
+from workers.record import Edge, Record
+
+Arrays = Mapping[str, NDArray[Any]]
+
+WAIT_LIMIT, STEAL_LIMIT, PSI_LIMIT, DRIFT_LIMIT = 0.02, 0.005, 0.02, 0.02
+_WHY_NULL = {
+    "first_ms": "not_requested",
+    "std_ms": "single_sample",
+    "throughput_items_per_s": "phase_failed",
+    "cpu_rss_peak_bytes": "not_supported",
+    "drift_rel": "below_resolution",
+    "lag1": "below_resolution",
+}
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One repeat that ended well: its record, its arrays, its figures and what it could not have.
+
+    nulls: reason by field of the repeat. neighbours: who used the leased cores meanwhile.
+    """
+
+    record: Record
+    arrays: Arrays
+    repeat: Repeat
+    nulls: dict[str, str]
+    neighbours: tuple[str, ...] = ()
+
+    @property
+    def is_invalid(self) -> bool:
+        return validity(self.repeat.flags) == "invalid"
+
+
+def validity(flags: Sequence[str]) -> Validity:
+    """Return the worst effect of the flags; an unknown flag is a note."""
+    if not INVALIDATING.isdisjoint(flags):
+        return "invalid"
+    return "valid" if DEGRADING.isdisjoint(flags) else "degraded"
+
+
+def taken(record: Record, arrays: Arrays, *, batch: int, neighbours: tuple[str, ...]) -> Taken:
+    """Return the figures of one repeat from its record and its sample arrays (ns)."""
+    samples = np.asarray(arrays["latency_ns"], dtype=np.float64) / 1e6
+    shares, doubts = _disturbance(record.latency_edges)
+    values = _values(record, samples, batch) | shares
+    reasons = _WHY_NULL | dict.fromkeys(shares, "not_supported")
+    drift = values["drift_rel"]
+    flags = [
+        *record.flags,
+        *doubts,
+        *(["drifting"] if drift is not None and abs(drift) > DRIFT_LIMIT else []),
+        *(["bimodal"] if spread.bimodal(samples) else []),
+    ]
+    assert record.warmup is not None
+    repeat = Repeat(
+        index=record.index,
+        started_at=record.started_at,
+        import_s=record.import_s,
+        load_s=record.load_s,
+        warmup_iterations=record.warmup.iterations,
+        warmup_s=record.warmup.seconds,
+        warmup_stop=record.warmup.stop,
+        n=len(samples),
+        n_eff=percentiles.published_n(samples, 50),
+        mean_ms=float(samples.mean()),
+        min_ms=float(samples.min()),
+        max_ms=float(samples.max()),
+        p50_ms=percentiles.percentile(samples, 50),
+        p90_ms=percentiles.percentile(samples, 90),
+        p95_ms=percentiles.percentile(samples, 95),
+        p99_ms=percentiles.percentile(samples, 99),
+        flags=sorted(set(flags)),
+        phases=record.phases,
+        **values,
+    )
+    nulls = {name: reasons[name] for name, value in values.items() if value is None}
+    return Taken(record, arrays, repeat, nulls, neighbours)
+
+
+def counted(repeats: Sequence[Taken]) -> list[Taken]:
+    """Return the repeats a headline uses: those not invalid, or all when every one is."""
+    return [each for each in repeats if not each.is_invalid] or list(repeats)
+
+
+def latency(repeats: Sequence[Taken]) -> tuple[Latency, dict[str, str]]:
+    """Return the latency block over repeats, and the reasons of its nulls by field.
+
+    The headline is the median of process medians, its interval over processes; other percentiles
+    are of the pooled samples (`measurement.md` §7).
+    """
+    per_process = [np.asarray(t.arrays["latency_ns"], dtype=np.float64) / 1e6 for t in repeats]
+    pooled = np.concatenate(per_process)
+    labels = np.concatenate([np.asarray(t.arrays["label_bits"]) for t in repeats])
+    clean = pooled[(labels & ~np.uint8(LABEL_UNEXPLAINED)) == 0]
+    fields, nulls = _headline([each.repeat.p50_ms for each in repeats])
+    fields["std_ms"] = spread.std(pooled)
+    fields["clean_p50_ms"] = percentiles.percentile(clean, 50) if len(clean) else None
+    for name, why in (("std_ms", "single_sample"), ("clean_p50_ms", "below_resolution")):
+        if fields[name] is None:
+            nulls[name] = why
+    for q in (90, 95, 99):
+        point = processes.pooled(per_process, q)
+        fields |= {
+            f"p{q}_ms": point.value,
+            f"p{q}_lo_ms": point.lo,
+            f"p{q}_hi_ms": point.hi,
+            f"p{q}_reliable": point.reliable,
+        }
+        if point.lo is None:
+            nulls |= {f"p{q}_lo_ms": point.reason, f"p{q}_hi_ms": point.reason}
+    block = Latency(
+        n=len(pooled),
+        n_eff=sum(each.repeat.n_eff for each in repeats),
+        mean_ms=float(pooled.mean()),
+        mad_ms=spread.mad(pooled),
+        iqr_rel=spread.iqr_rel(pooled),
+        min_ms=float(pooled.min()),
+        max_ms=float(pooled.max()),
+        timer_floor_ns=max(each.record.timer_floor_ns for each in repeats),
+        of_blocks=max(each.record.of_blocks for each in repeats),
+        clean_share=len(clean) / len(pooled),
+        **fields,
+    )
+    return block, nulls
+
+
+def throughput(repeats: Sequence[Taken]) -> tuple[Throughput, dict[str, str]]:
+    """Return the throughput block: the median over repeats of the pass of its own."""
+    values = [t.repeat.throughput_items_per_s for t in repeats]
+    known = [each for each in values if each is not None]
+    windows = [t.record.throughput_window_s for t in repeats if t.record.throughput_window_s]
+    if not known:
+        names = ("throughput_items_per_s", "lo", "hi", "window_s")
+        empty = Throughput(
+            throughput_items_per_s=None, lo=None, hi=None, window_s=None, method="back_to_back"
+        )
+        return empty, dict.fromkeys(names, "phase_failed")
+    head = processes.headline(known)
+    block = Throughput(
+        throughput_items_per_s=head.value,
+        lo=head.lo,
+        hi=head.hi,
+        window_s=float(np.median(windows)),
+        method="back_to_back",
+    )
+    return block, {} if head.lo is not None else {"lo": head.reason, "hi": head.reason}
+
+
+def memory(repeats: Sequence[Taken]) -> tuple[Memory, dict[str, str]]:
+    """Return the memory block: the largest reading of any repeat that counts, in bytes."""
+    readings = [each.record.memory for each in repeats if each.record.memory is not None]
+
+    def largest(name: str) -> int | None:
+        found = [getattr(each, name) for each in readings]
+        return max((value for value in found if value is not None), default=None)
+
+    after, peak = largest("rss_after_load_bytes"), largest("rss_peak_bytes")
+    block = Memory(
+        cpu_rss_after_load_bytes=after,
+        cpu_rss_peak_bytes=peak,
+        cpu_rss_peak_lifetime_bytes=largest("rss_peak_lifetime_bytes"),
+        cpu_pss_bytes=largest("pss_bytes"),
+        cpu_inference_delta_bytes=peak - after if peak is not None and after is not None else None,
+    )
+    why = "not_supported" if readings else "phase_failed"
+    return block, {name: why for name in block.__struct_fields__ if getattr(block, name) is None}
+
+
+def quality(
+    repeats: Sequence[Taken], block: Latency, *, wanted: int, slot_flags: Sequence[str]
+) -> Quality:
+    """Return the doubts of a whole profile, from the repeats that its headline uses."""
+    flags = {flag for each in repeats for flag in each.repeat.flags} | set(slot_flags)
+    if sum(not each.is_invalid for each in repeats) < wanted:
+        flags.add("repeats_missing")
+    if block.proc_cv is not None and block.proc_cv > 0.05:
+        flags.add("processes_disagree")
+    waits = [each.repeat.wait_share for each in repeats]
+    quiet = "false" if "contended" in flags else "true"
+    if quiet == "true" and ("contention_unknown" in flags or None in waits):
+        quiet = "unknown"
+    drifts = [each.repeat.drift_rel for each in repeats if each.repeat.drift_rel is not None]
+    return Quality(
+        validity=validity(sorted(flags)),
+        stability=processes.stability(
+            iqr_rel=max(_iqr(each) for each in repeats),
+            drift=max(drifts, key=abs, default=None),
+            proc_cv=block.proc_cv,
+            caused_share=1.0 - block.clean_share,
+            bimodal="bimodal" in flags,
+            n=block.n,
+            repeats=len(repeats),
+        ),
+        quiet=quiet,  # type: ignore[arg-type]
+        flags=sorted(flags),
+        neighbours=sorted(
+            {who for t in repeats if "contended" in t.repeat.flags for who in t.neighbours}
+        ),
+    )
+
+
+def _values(record: Record, samples: NDArray[np.float64], batch: int) -> dict[str, Any]:
+    """Return the fields of a repeat that may have no value."""
+    return {
+        "first_ms": record.first_ms,
+        "std_ms": spread.std(samples),
+        "throughput_items_per_s": _items_per_s(record, batch),
+        "cpu_rss_peak_bytes": record.memory.rss_peak_bytes if record.memory else None,
+        "drift_rel": spread.drift_rel(samples),
+        "lag1": spread.lag1(samples),
+    }
+
+
+def _headline(medians: list[float]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what process medians (ms) say together, and why a part of it is null."""
+    head = processes.headline(medians)
+    logs = np.log(np.asarray(medians))
+    fields: dict[str, Any] = {
+        "proc_cv": processes.proc_cv(medians),
+        "log_mean": float(logs.mean()),
+        "log_std": spread.std(logs),
+        "p50_ms": head.value,
+        "p50_lo_ms": head.lo,
+        "p50_hi_ms": head.hi,
+        "p50_reliable": head.lo is not None,
+    }
+    reasons = {"p50_lo_ms": head.reason, "p50_hi_ms": head.reason}
+    reasons |= {"proc_cv": "single_repeat", "log_std": "single_repeat"}
+    return fields, {name: why for name, why in reasons.items() if fields[name] is None}
+
+
+def _iqr(one: Taken) -> float:
+    return spread.iqr_rel(np.asarray(one.arrays["latency_ns"], dtype=np.float64))
+
+
+def _items_per_s(record: Record, batch: int) -> float | None:
+    count, window = record.throughput_iterations, record.throughput_window_s
+    return batch * count / window if count and window else None
+
+
+def _disturbance(
+    edges: tuple[Edge, Edge] | None,
+) -> tuple[dict[str, float | None], list[str]]:
+    """Return the shares of waiting, stolen and pressured time over the pass, and their flags."""
+    shares: dict[str, float | None] = dict.fromkeys(("wait_share", "steal_share", "psi_share"))
+    if edges is None:
+        return shares, ["contention_unknown"]
+    a, b = edges
+    run, wait = _grown(a.run_ns, b.run_ns), _grown(a.wait_ns, b.wait_ns)
+    if run is not None and wait is not None and run + wait > 0:
+        shares["wait_share"] = wait / (run + wait)
+    stolen, ticks = _grown(a.steal_ticks, b.steal_ticks), _grown(a.total_ticks, b.total_ticks)
+    if stolen is not None and ticks:
+        # One tick is the counter's rounding: at half a second it alone would be 2 % of a core.
+        shares["steal_share"] = stolen / ticks if stolen > 1 else 0.0
+    pressed = _grown(a.psi_some_us, b.psi_some_us)
+    if pressed is not None and b.at_ns > a.at_ns:
+        shares["psi_share"] = 1000 * pressed / (b.at_ns - a.at_ns)
+    return shares, _doubts(a, b, shares)
+
+
+def _doubts(a: Edge, b: Edge, shares: Mapping[str, float | None]) -> list[str]:
+    wait, steal, psi = shares["wait_share"], shares["steal_share"], shares["psi_share"]
+    flags = []
+    if (
+        (wait is not None and wait > WAIT_LIMIT)
+        or (steal is not None and steal > STEAL_LIMIT)
+        or (_grown(a.nr_throttled, b.nr_throttled) or 0) > 0
+        or (wait is None and psi is not None and psi > PSI_LIMIT)
+    ):
+        flags.append("contended")
+    if wait is None and psi is None:
+        flags.append("contention_unknown")
+    if _grown(a.major_faults, b.major_faults):
+        flags.append("paging")
+    asleep = _grown(a.suspended_ns, b.suspended_ns)
+    if asleep is not None and asleep > 1_000_000:
+        flags.append("suspended")
+    return flags
+
+
+def _grown(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before

@@ -1,0 +1,162 @@
+"""One device and everything needed to measure on it: lease, staged inputs, children, artefacts.
+
+The same station serves tickets in a slot worker and one job by hand in `farm-worker run`.
+"""
+
+import gzip
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from farm import bundle, identity, schema
+from farm.errors import NoResult
+from farm.schema import Artifact, Device, Order, Profile, SystemCard
+from farm.store import Store, blob_key, card_key
+from workers import lease
+from workers.devices import child_environment, core_names
+from workers.host import Host, neighbours
+from workers.launch import Ended, Limits, launch
+from workers.measure import Attempt, measure, merged_log, merged_samples
+from workers.record import Assignment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Station:
+    """A device of this node, ready to measure; store is None where nothing can be fetched.
+
+    flags: doubts that hold for every job of the slot.
+    """
+
+    node: str
+    worker: str
+    device: Device
+    card: SystemCard
+    environment: str
+    flags: tuple[str, ...]
+    cache: Path
+    lock_dir: Path
+    store: Store | None
+    version: str
+    host: Host
+
+    def measure(
+        self,
+        order: Order,
+        *,
+        run_id: str,
+        attempt: int,
+        fence: int,
+        queue_s: float | None,
+        folder: Path,
+        stop_fd: int,
+        on_progress: Callable[[int, str, int], None],
+    ) -> Profile:
+        """Measure a job under the device's lease and return its profile, without artefacts.
+
+        folder: of this attempt; repeats that ended there are taken over. on_progress: hears the
+        repeat (from 1), the phase and its iterations. Raises Interrupted if stopped.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        code, npz = self._staged(order)
+        tried = Attempt(
+            order=order,
+            run_id=run_id,
+            attempt=attempt,
+            fence=fence,
+            node=self.node,
+            worker=self.worker,
+            device=self.device,
+            card=self.card,
+            card_id=identity.content_id(schema.encode(self.card)),
+            threads=len(self.device.cpus),
+            environment=self.environment,
+            flags=self.flags,
+            memory_limit="rlimit" if sys.platform == "linux" else "none",
+            queue_s=queue_s,
+            farm_version=self.version,
+            folder=folder,
+            bundle=code,
+            npz=npz,
+        )
+        with lease.hold(
+            self.device.slot,
+            core_names(self.host, self.device.cpus),
+            directory=self.lock_dir,
+            holder=self.worker,
+        ) as held:
+            return measure(
+                tried,
+                run=lambda asked: self._child(asked, held.fds, stop_fd, on_progress),
+                now=lambda: datetime.now(UTC),
+            )
+
+    def _staged(self, order: Order) -> tuple[str, str]:
+        """Return where the user's code and input arrays lie now, "" where there are none."""
+        workload = order.job.workload
+        digest = workload.inputs.digest
+        code, npz = workload.model.bundled, isinstance(digest, str)
+        if not (code or npz):
+            return "", ""
+        if self.store is None:
+            raise NoResult(
+                f"the files of {workload.model.name} are in no store that is named here",
+                hint="set FARM_STORE to the store that the job came from",
+            )
+        return (
+            str(bundle.fetch(self.store, workload.model.digest, self.cache)) if code else "",
+            str(bundle.fetch_npz(self.store, str(digest), self.cache)) if npz else "",
+        )
+
+    def _child(
+        self,
+        asked: Assignment,
+        leases: list[int],
+        stop_fd: int,
+        on_progress: Callable[[int, str, int], None],
+    ) -> tuple[Ended, tuple[str, ...]]:
+        effort = asked.effort
+        limit = effort.memory_limit_bytes or self.host.memory_to_use() or 0
+        limited = msgspec.structs.replace(effort, memory_limit_bytes=limit)
+        before = self.host.processes()
+        ended = launch(
+            msgspec.structs.replace(asked, effort=limited),
+            environment=child_environment(
+                os.environ, threads=asked.threads, folder=Path(asked.folder)
+            ),
+            leases=leases,
+            limits=Limits(job_s=effort.timeout_s),
+            stop_fd=stop_fd,
+            clock=time.monotonic,
+            on_progress=lambda phase, n: on_progress(asked.index + 1, phase, n),
+        )
+        after = self.host.processes()
+        return ended, tuple(neighbours(before, after, cpus=self.device.cpus, seconds=ended.seconds))
+
+
+def put_artifacts(store: Store, folder: Path) -> dict[str, Artifact]:
+    """Store the sample arrays and the output of an attempt under their digests."""
+    log = merged_log(folder)
+    found = (
+        ("samples", merged_samples(folder), "npz", "application/x-npz"),
+        ("log", gzip.compress(log, mtime=0) if log else b"", "txt.gz", "application/gzip"),
+    )
+    artifacts = {}
+    for kind, data, ending, media in found:
+        if data:
+            name = identity.content_id(data)
+            key = blob_key(kind, name, ending)
+            store.put_new(key, data, media_type=media)
+            artifacts[kind] = Artifact(key=key, sha256=name, bytes=len(data), media_type=media)
+    return artifacts
+
+
+def put_card(store: Store, card: SystemCard) -> None:
+    """Store the card under the hash of its bytes, which every profile of it names."""
+    data = schema.encode(card)
+    store.put_new(card_key(identity.content_id(data)), data)

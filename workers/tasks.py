@@ -1,0 +1,210 @@
+"""The slot worker: one process per device, which turns tickets into stored profiles.
+
+Ticket, claim, device lock, repeats, artefacts, profile, finish. The key of the profile goes into
+the ledger before the profile goes into the store, so whoever takes over after a crash in between
+finds it there and measures nothing twice. Started by the agent: `python -m workers.tasks SLOT FD`.
+"""
+
+import json
+import logging
+import os
+import shutil
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from farm import broker, identity, schema
+from farm.errors import FarmError, Unreachable
+from farm.ledger import Claim, Held, Ledger
+from farm.schema import Order, Profile
+from farm.store import NotFound, open_store, profile_key
+from workers.control import Control, Holding, Setup, Stop
+from workers.host import Host
+from workers.measure import Interrupted
+from workers.station import Station, put_artifacts, put_card
+
+log = logging.getLogger(__name__)
+
+
+class SlotWorker:
+    """One device's worker: at most one entry in hand, and one child running for it."""
+
+    def __init__(self, setup: Setup, control: Control, *, version: str) -> None:
+        self._slot, self._owner = setup.slot, setup.owner
+        self._control = control
+        self._ledger = Ledger(setup.broker)
+        self._store = open_store(setup.store)
+        self._work = Path(setup.state) / "work"
+        self._station = Station(
+            node=setup.slot.node,
+            worker=setup.owner,
+            device=setup.device,
+            card=setup.card,
+            environment=setup.environment,
+            flags=tuple(setup.flags),
+            cache=Path(setup.state) / "cache",
+            lock_dir=Path(setup.lock_dir),
+            store=self._store,
+            version=version,
+            host=Host(),
+        )
+        self._stop_r, self._stop_w = os.pipe()
+        self._stop: Stop | None = None
+        self._claim: Claim | None = None
+        self._guard = threading.Lock()
+
+    def obey(self, message: object) -> None:
+        """Do what the agent says; a stop for an entry no longer in hand is old news."""
+        with self._guard:
+            claim = self._claim
+            if not isinstance(message, Stop) or claim is None:
+                return
+            if message.fence and message.fence != claim.fence:
+                return
+            if self._stop is None:
+                self._stop = message
+                os.write(self._stop_w, b"x")
+
+    def ticket(self, send: Callable[[dict[str, int]], None]) -> None:
+        """Answer one ticket: claim whatever comes first, and send on what others should hear."""
+        answer = self._ledger.claim(self._slot, owner=self._owner)
+        claim = answer if isinstance(answer, Claim) else None
+        send(claim.tickets if claim else answer)  # type: ignore[arg-type]
+        if claim is None:
+            return
+        with self._guard:
+            self._claim, self._stop = claim, None
+        self._say(claim)
+        try:
+            self._serve(claim)
+        except Interrupted:
+            why = self._why_stopped()
+            log.warning("%s: stopped, %s", claim.key, why)
+            if why == "release":
+                self._ledger.finish(claim, state="RETRY", cause="released", counted=False)
+        except Unreachable:
+            raise  # the lease runs out by itself; whoever answers first after that takes over
+        # Whatever else goes wrong here is ours, not the job's: give the entry back, counted.
+        except Exception as error:
+            log.exception("%s: the attempt broke", claim.key)
+            cause = error.what if isinstance(error, FarmError) else type(error).__name__
+            self._ledger.finish(claim, state="RETRY", cause=cause[:200])
+        finally:
+            with self._guard:
+                self._claim = None
+                if self._stop is not None:
+                    os.read(self._stop_r, 1)
+                    self._stop = None
+            self._control.send(Holding())
+
+    def _why_stopped(self) -> str:
+        with self._guard:
+            return self._stop.why if self._stop is not None else "release"
+
+    def _serve(self, claim: Claim) -> None:
+        stored = self._stored(claim)
+        if stored is not None:
+            log.info("%s: found in the store, nothing to measure", claim.key)
+            self._end(claim, stored, claim.profile_key)
+            return
+        folder = self._work / claim.key / self._station.card.system_id[:8]
+        profile = self._station.measure(
+            schema.decode(claim.spec.encode(), Order),
+            run_id=claim.run,
+            attempt=claim.attempt,
+            fence=int(claim.fence),
+            queue_s=claim.waited_ms / 1000,
+            folder=folder,
+            stop_fd=self._stop_r,
+            on_progress=lambda repeat, phase, n: self._say(
+                claim, repeat=repeat, phase=phase, iterations=n
+            ),
+        )
+        self._put(claim, profile, folder)
+        if profile.status != "infra":  # else the next attempt takes over the repeats that ended
+            shutil.rmtree(folder.parent, ignore_errors=True)
+
+    def _say(self, claim: Claim, **progress: object) -> None:
+        said = json.dumps(progress) if progress else ""
+        self._control.send(Holding(key=claim.key, fence=claim.fence, progress=said))
+
+    def _stored(self, claim: Claim) -> Profile | None:
+        """Return the profile that an earlier attempt put before it died, if it did."""
+        if not claim.profile_key:
+            return None
+        try:
+            return schema.decode(self._store.get(claim.profile_key), Profile)
+        except NotFound:
+            return None
+
+    def _put(self, claim: Claim, profile: Profile, folder: Path) -> None:
+        """Store artefacts, card and profile in that order, then end the entry."""
+        artifacts = put_artifacts(self._store, folder)
+        put_card(self._store, self._station.card)
+        data = schema.encode(msgspec.structs.replace(profile, artifacts=artifacts))
+        day = datetime.now(UTC).date().isoformat()
+        key = profile_key(day, profile.job_id, identity.content_id(data))
+        answers = profile.status != "infra"  # an infra profile is evidence, not an answer
+        held = Held(key=claim.key, fence=claim.fence, profile_key=key if answers else "")
+        if self._ledger.beat([held]) == ["LOST taken"]:
+            log.warning("%s: the lease was taken; this attempt is not stored", claim.key)
+            return
+        self._store.put_new(key, data)
+        self._end(claim, profile, key)
+
+    def _end(self, claim: Claim, profile: Profile, key: str) -> None:
+        failure = profile.failure
+        cause = failure.kind if isinstance(failure, schema.Failure) else "ok"
+        if profile.status == "infra":
+            state = self._ledger.finish(claim, state="RETRY", cause=cause)
+        else:
+            ended = "FAILED" if profile.status == "failed" else "DONE"
+            state = self._ledger.finish(claim, state=ended, cause=cause, profile_key=key)  # type: ignore[arg-type]
+        log.info("%s: %s, %s", claim.key, cause, state)
+
+
+def main(argv: list[str]) -> int:
+    """Serve one slot until the agent ends it or is gone."""
+    logging.basicConfig(
+        level=logging.INFO, format=f"%(asctime)s {argv[1]} %(levelname)s %(message)s"
+    )
+    control = Control(socket.socket(fileno=int(argv[2])))
+    messages = iter(control)
+    setup = next(messages, None)
+    if not isinstance(setup, Setup):
+        return 1
+    from importlib.metadata import version
+
+    worker = SlotWorker(setup, control, version=version("profiling-farm"))
+
+    def listen() -> None:
+        for message in messages:
+            worker.obey(message)
+        # The agent is gone. The child hears it through its own lifeline when we go.
+        os._exit(1)
+
+    threading.Thread(target=listen, name="control", daemon=True).start()
+    app = broker.connect(setup.broker)
+
+    def ticket(_class: str) -> None:
+        worker.ticket(lambda wanted: broker.send_tickets(app, wanted))
+
+    app.task(ticket, name=broker.TICKET)
+    app.worker_main(
+        [
+            *("worker", "-P", "threads", "-c", "1", "--loglevel", "WARNING"),
+            *("-n", f"{setup.slot.node}-{setup.slot.slot}@farm"),
+            *("-Q", ",".join(setup.slot.classes)),
+            *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+        ]
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
