@@ -106,7 +106,7 @@ test-long: $(WORK)
 	$(PYTEST) --durations=10 -m long
 
 bench: $(WORK)
-	$(PYTEST) --capture=no -m '' tests/bench
+	$(BIN)/python -m tests.bench
 
 audit: $(WORK)
 	$(BIN)/python -m venv --clear $(VENV)/audit

@@ -1,4 +1,4 @@
-"""How long we try: the three levels of effort, and the words of a duration."""
+"""How long we try: the three levels of effort, and the words for durations and repeats."""
 
 import re
 from collections.abc import Mapping
@@ -25,3 +25,10 @@ def duration_s(word: str) -> int | None:
     """Return the seconds of `90s`, `10m`, `6h` or `7d`, or None if the word is no duration."""
     found = re.fullmatch(r"([1-9][0-9]{0,8})([smhd])", word)
     return int(found[1]) * _SECONDS[found[2]] if found else None
+
+
+def repeat_words(number: int, wanted: int) -> str:
+    """Return which repeat of how many this is, from 1; beyond those asked it replaces another."""
+    if number > wanted:
+        return f"repeat {number}, in place of a disturbed one"
+    return f"repeat {number} of {wanted}"

@@ -6,7 +6,8 @@ FarmError                     something to say: what happened, why, what to do n
 ├── NoResult       exit 3     the request is right and nothing comes of it
 ├── Unreachable    exit 4     broker, store or credentials; worth retrying
 ├── NoVerdict      exit 5     measured, and nothing can be concluded
-└── TimedOut       exit 124   the caller's time-out passed; the run stays open
+├── TimedOut       exit 124   the caller's time-out passed; the run stays open
+└── Stopped        exit 130   somebody pressed Ctrl-C; likewise
 
 An exception that is none of these is our bug and ends a command with 70.
 """
@@ -73,6 +74,12 @@ class TimedOut(FarmError):
     """The caller's time-out passed; what was submitted stays open for `farm resume`."""
 
     exit_code = 124
+
+
+class Stopped(FarmError):
+    """Somebody wants us to stop; what was submitted stays open for `farm resume`."""
+
+    exit_code = INTERRUPTED
 
 
 def did_you_mean(word: str, known: list[str]) -> str:

@@ -6,11 +6,12 @@ it, what is still queued is withdrawn, and the manifest in the store says what a
 """
 
 import json
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -20,13 +21,14 @@ import msgspec
 
 from farm import broker, embedded, schema
 from farm.console import JobLine, RunState
+from farm.effort import repeat_words
 from farm.errors import FarmError, NoResult, Refused, TimedOut, Unreachable
 from farm.ledger import ENDS, Ledger, Record, Slot
 from farm.planning import seconds
 from farm.scheduler import check_end
 from farm.schema import Latency, Manifest, Profile
 from farm.store import Store, StoreError
-from farm.submit import enqueue, missing
+from farm.submit import enqueue, missing, takeable
 from farm.sweep import label_text
 
 if TYPE_CHECKING:
@@ -95,7 +97,9 @@ def farm_here(
 
         try:
             agents = _Agents(start)
-            yield Here(ledger, broker.connect(server.url), agents, _await_slots(ledger, agents))
+            slots = _await_slots(ledger, agents)
+            with _aside(server.pid):
+                yield Here(ledger, broker.connect(server.url), agents, slots)
         except BaseException:  # whatever it is, nobody waits for the jobs in hand any more
             for agent in running:
                 agent.stop(now=True)
@@ -119,9 +123,10 @@ def follow(
     Raises TimedOut when the time is up; whatever raises, what is still queued is withdrawn.
     """
     began = clock()
-    view = _View(expected, store, began)
+    lacking = takeable(missing(expected, store, here.slots), here.slots)
+    view = _View(expected, store, began, before=len(expected.jobs) - len(lacking))
     resubmitted = 0
-    enqueue(expected, missing(expected, store, here.slots), here.ledger)
+    enqueue(expected, lacking, here.ledger)
     broker.send_tickets(here.app, here.ledger.tick().tickets)
     try:
         while True:
@@ -151,14 +156,18 @@ def follow(
 
 
 class _View:
-    """Turns records into what a person sees; remembers figures of cells that ended."""
+    """Turns records into what a person sees; remembers figures of cells that ended.
 
-    def __init__(self, expected: Manifest, store: Store, began: float) -> None:
+    before: jobs that are not waited for, because they were answered earlier or nothing takes them.
+    """
+
+    def __init__(self, expected: Manifest, store: Store, began: float, *, before: int) -> None:
         self._expected = expected
         self._store = store
         self._began = began
+        self._before = before
         self._labels = {each.job_id: label_text(each.labels) for each in expected.jobs}
-        self._ended: dict[str, tuple[float | None, str]] = {}
+        self._ended: dict[tuple[str, str], tuple[float | None, str]] = {}
         self._seconds: list[float] = []
 
     def state(self, records: list[Record], now: float, *, slots: int) -> RunState:
@@ -174,7 +183,7 @@ class _View:
             run_id=self._expected.run_id,
             name=self._expected.name,
             total=len(self._expected.jobs),
-            done=of["DONE"] + len(self._expected.reused),
+            done=of["DONE"] + self._before,
             failed=failed,
             running=of["RUNNING"],
             queued=len(open_) - of["RUNNING"],
@@ -190,7 +199,8 @@ class _View:
             p50, note = self._figure(record)
         elif record.progress:
             said = json.loads(record.progress)
-            note = f"{said['phase']}, repeat {said['repeat']} of {self._expected.effort.repeats}"
+            wanted = self._expected.effort.repeats
+            note = f"{said['phase']}, {repeat_words(said['repeat'], wanted)}"
         return JobLine(
             node=record.node,
             device=record.owner.partition("/")[2].partition("#")[0],
@@ -201,9 +211,10 @@ class _View:
         )
 
     def _figure(self, record: Record) -> tuple[float | None, str]:
-        if record.key not in self._ended:
-            self._ended[record.key] = self._read_figure(record)
-        return self._ended[record.key]
+        ended = record.key, record.profile_key  # a job that is measured again ends twice
+        if ended not in self._ended:
+            self._ended[ended] = self._read_figure(record)
+        return self._ended[ended]
 
     def _read_figure(self, record: Record) -> tuple[float | None, str]:
         if not record.profile_key:
@@ -225,6 +236,26 @@ def _forget(server: embedded.Server) -> None:
     ledger = Ledger(server.url)
     ledger.forget()
     ledger.close()
+
+
+@contextmanager
+def _aside(server_pid: int) -> Iterator[None]:
+    """Keep ourselves and the broker on the housekeeping core while this machine measures.
+
+    That is the lowest one we may use, as the workers choose it; they were started before this.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    housekeeping = {min(allowed)}
+    for pid in (0, server_pid):
+        with suppress(OSError):  # the server of another user's process keeps its cores
+            os.sched_setaffinity(pid, housekeeping)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 @contextmanager
@@ -259,9 +290,13 @@ def _await_slots(ledger: Ledger, agents: _Agents) -> list[Slot]:
 
 
 def _said(agent: "embedded.Agent", code: int) -> FarmError:
-    last = agent.tail().splitlines()[-1:] or [""]
-    text = last[0].removeprefix("error: ")
+    """Return the last error that the agent printed as one of ours: what, why and hint."""
+    lines = agent.tail().splitlines() or [""]
+    starts = [at for at, line in enumerate(lines) if line.startswith("error: ")]
     kind = _BY_CODE.get(code)
-    if kind is not None:
-        return kind(text or f"the agent ended with {code}")
-    return FarmError(f"the agent of this machine keeps ending with {code}", why=text)
+    if kind is None or not starts:
+        return FarmError(f"the agent of this machine keeps ending with {code}", why=lines[-1])
+    what, *rest = lines[starts[-1] :]
+    why = "\n".join(each.strip() for each in rest if each.startswith("  "))
+    hint = "".join(each.removeprefix("hint: ") for each in rest if each.startswith("hint: "))
+    return kind(what.removeprefix("error: "), why=why, hint=hint)

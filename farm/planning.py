@@ -2,16 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from statistics import median
 from typing import Final, NamedTuple
 
 from farm.catalog import rows
 from farm.report import words
 from farm.report.table import Column, Datum, Table
-from farm.schema import Effort, Manifest, Profile
+from farm.schema import Effort, Job, Manifest, Profile
 from farm.store import Store
-from farm.submit import Outlook
+from farm.submit import Outlook, job_class, moment
 from farm.sweep import label_text
 
 # Seconds of a repeat outside its passes: interpreter, framework, loading, warm-up, throughput.
@@ -28,13 +27,15 @@ class Outline(NamedTuple):
 
 
 def outline(outlook: Outlook, store: Store) -> Outline:
-    """Return what would be measured; the time of a job that was measured before is its own."""
+    """Return what would be measured; a job that was measured before takes as long per repeat."""
     expected = outlook.manifest
     answered = {each.job_id for each in expected.reused}
     wanted = [each.job_id for each in expected.jobs if each.job_id not in answered]
     known: dict[str, list[float]] = {}
     for row in rows.read(store, job_ids=wanted).rows:
-        known.setdefault(row.profile.job_id, []).append(seconds(row.profile))
+        if row.profile.repeats:
+            each_s = seconds(row.profile) / len(row.profile.repeats)
+            known.setdefault(row.profile.job_id, []).append(each_s * expected.effort.repeats)
     guess = _guess(expected.effort)
     total = sum(median(known[each]) if each in known else guess for each in wanted)
     return Outline(expected, outlook.again, wanted, total)
@@ -42,11 +43,8 @@ def outline(outlook: Outlook, store: Store) -> Outline:
 
 def seconds(profile: Profile) -> float:
     """Return how long the attempt of a profile took."""
-    started, finished = (
-        datetime.fromisoformat(each)
-        for each in (profile.execution.started_at, profile.execution.finished_at)
-    )
-    return (finished - started).total_seconds()
+    execution = profile.execution
+    return (moment(execution.finished_at) - moment(execution.started_at)).total_seconds()
 
 
 def announcement(outlook: Outlook, *, force: bool) -> list[str]:
@@ -64,16 +62,28 @@ def announcement(outlook: Outlook, *, force: bool) -> list[str]:
     return said
 
 
+def owed(expected: Manifest, lacking: Sequence[Job], served: Sequence[Job]) -> list[str]:
+    """Return what a resumed run begins with: how much is missing, and what nobody here takes."""
+    if not lacking:
+        return [f"nothing is missing in {expected.run_id}"]
+    said = [f"{len(lacking)} of {words.count(len(expected.jobs), 'job')} missing"]
+    left = {each.job_id for each in lacking} - {each.job_id for each in served}
+    classes = Counter(job_class(each) for each in lacking if each.job_id in left)
+    for name, count in sorted(classes.items()):
+        said.append(f"{words.count(count, 'job')} left out: no device here takes {name}")
+    return said
+
+
 def reused_lines(expected: Manifest) -> list[str]:
     """Return how many jobs are measured already, how old that is, and under what software."""
     by: dict[str, list[str]] = {}
     for each in expected.reused:
         by.setdefault(each.environment, []).append(each.taken_at)
-    submitted = datetime.fromisoformat(expected.submitted_at)
+    submitted = moment(expected.submitted_at)
     said = []
     for environment, taken in sorted(by.items()):
         ages = [
-            words.span((submitted - datetime.fromisoformat(each)).total_seconds())
+            words.span((submitted - moment(each)).total_seconds())
             for each in (max(taken), min(taken))
         ]
         age = ages[0] if ages[0] == ages[1] else f"{ages[0]} to {ages[1]}"

@@ -6,14 +6,15 @@ report can say why a cell is empty.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from farm import __version__, identity, schema
 from farm.ledger import Ledger, Record, Slot
+from farm.report import words
 from farm.schema import Device, Execution, Failure, Job, Manifest, Profile
 from farm.store import Store, profile_key
-from farm.submit import enqueue, missing
+from farm.submit import enqueue, missing, stamp, takeable
 
 RESUBMISSIONS: Final = 2
 
@@ -30,12 +31,12 @@ def check_end(
     """Close a run that the ledger calls ended; return how many jobs were submitted again.
 
     Entries that are DEAD are stored as attempts of ours that failed; whatever else the store lacks
-    goes into the queue again, unless that has happened twice already.
+    goes into the queue again if a slot takes it, unless that has happened twice already.
     """
     lacking = missing(expected, store, slots)
     dead = {each.key: each for each in ledger.entries(expected.run_id) if each.state == "DEAD"}
     given_up = {job.job_id: dead.get(f"{job.job_id}.{expected.repeat_set}") for job in lacking}
-    again = [job for job in lacking if given_up[job.job_id] is None]
+    again = takeable([job for job in lacking if given_up[job.job_id] is None], slots)
     if again and resubmitted < RESUBMISSIONS:
         enqueue(expected, again, ledger)
         return len(again)
@@ -57,6 +58,7 @@ def _store_dead(
 ) -> None:
     """Store why an entry was given up, under the system of the node that had it last."""
     slot = next((each for each in slots if each.node == record.node), None)
+    kind = record.cause.partition(":")[0]
     execution = _nothing_ran(expected, record.node, job.selector.environment, now=now)
     profile = Profile(
         job_id=job.job_id,
@@ -73,9 +75,9 @@ def _store_dead(
         job=job,
         status="infra",
         failure=Failure(
-            kind="worker_lost",
+            kind=kind if kind in words.FAILURES else "worker_lost",
             phase="unknown",
-            message=f"given up after {record.attempt} attempts: {record.cause}",
+            message=f"given up after {words.count(record.attempt, 'attempt')}: {record.cause}",
             hint="look at the slot worker's log, then `farm resume`",
             retryable=True,
         ),
@@ -88,12 +90,12 @@ def _store_dead(
 
 
 def _nothing_ran(expected: Manifest, node: str, environment: str, *, now: datetime) -> Execution:
-    stamp = now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    at = stamp(now)
     return Execution(
         node=node,
         worker="",
-        started_at=stamp,
-        finished_at=stamp,
+        started_at=at,
+        finished_at=at,
         queue_s=None,
         overhead_s=0.0,
         start="cold",

@@ -280,6 +280,7 @@ class Repeat(Stored, frozen=True, kw_only=True):
     wait_share: float | None
     steal_share: float | None
     psi_share: float | None
+    output_digest: str | None
     flags: list[str]
     phases: list[Phase]
 

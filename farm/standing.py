@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from farm.catalog import rows, winners
 from farm.catalog.winners import Winner
-from farm.report import words
+from farm.errors import NoResult, Refused, did_you_mean
+from farm.report import cells, words
 from farm.report.table import Column, Datum, Table, Tone
 from farm.schema import Failure, Latency, Manifest, Quality
 from farm.store import Store
@@ -40,34 +41,25 @@ class JobRow(NamedTuple):
 
 def runs(store: Store, *, limit: int) -> list[RunRow]:
     """Return the newest runs with their jobs counted by state."""
-    return [
-        RunRow(each, Counter(row.state for row in jobs(each, store, states=())))
-        for each in manifests(store)[:limit]
-    ]
+    newest = manifests(store)[:limit]
+    best = _winners(store, newest)
+    return [RunRow(each, Counter(row.state for row in _jobs(each, best))) for each in newest]
 
 
 def jobs(expected: Manifest, store: Store, *, states: Collection[str]) -> list[JobRow]:
-    """Return the jobs of a run, in its order; states: only these, all if there are none."""
-    found = rows.read(store, job_ids={each.job_id for each in expected.jobs})
-    reused = {each.profile_id for each in expected.reused}
-    mine = [
-        row
-        for row in found.rows
-        if row.profile.run_id == expected.run_id
-        or row.profile_id in reused
-        or row.profile.repeat_set == expected.repeat_set
-    ]
-    best: dict[str, Winner] = {}
-    for winner in winners.winners(mine):
-        held = best.get(winner.row.profile.job_id)
-        if held is None or winners.order(winner.row) < winners.order(held.row):
-            best[winner.row.profile.job_id] = winner
-    listed = [_job(label_text(each.labels), best.get(each.job_id)) for each in expected.jobs]
-    listed += [
-        JobRow(label_text(each.labels), "skipped", None, each.reason, "")
-        for each in expected.skipped
-    ]
-    return [each for each in listed if not states or each.state in states]
+    """Return the jobs of a run, in its order; states: only these, all if there are none.
+
+    Raises Refused for a state that there is none of, NoResult if no job is in one of them.
+    """
+    for each in states:
+        if each not in STATES:
+            known = f"known: {', '.join(STATES)}"
+            raise Refused(f"unknown state {each!r}", why=known, hint=did_you_mean(each, [*STATES]))
+    listed = _jobs(expected, _winners(store, [expected]))
+    kept = [each for each in listed if not states or each.state in states]
+    if states and not kept:
+        raise NoResult(f"no job of run {expected.run_id} is {' or '.join(states)}")
+    return kept
 
 
 def runs_table(found: Sequence[RunRow]) -> list[str | Table]:
@@ -136,23 +128,44 @@ def runs_document(found: Sequence[RunRow]) -> dict[str, object]:
     }
 
 
-def jobs_document(found: Sequence[JobRow]) -> dict[str, object]:
+def jobs_document(expected: Manifest, found: Sequence[JobRow]) -> dict[str, object]:
     """Return the jobs of a run as one JSON document."""
-    return {"schema": "farm.jobs/v1", "jobs": [each._asdict() for each in found]}
+    return {
+        "schema": "farm.jobs/v1",
+        "run_id": expected.run_id,
+        "jobs": [each._asdict() for each in found],
+    }
 
 
-def _job(label: str, winner: Winner | None) -> JobRow:
-    if winner is None:
+def _winners(store: Store, expected: Sequence[Manifest]) -> list[Winner]:
+    wanted = {job.job_id for manifest in expected for job in manifest.jobs}
+    return winners.winners(rows.read(store, job_ids=wanted).rows)
+
+
+def _jobs(expected: Manifest, best: Sequence[Winner]) -> list[JobRow]:
+    """Return every job of a run, answered by what answers it in its report."""
+    answers = cells.scope(expected, best).by_job
+    listed = [_job(label_text(each.labels), answers.get(each.job_id, ())) for each in expected.jobs]
+    skipped = ((label_text(each.labels), each.reason) for each in expected.skipped)
+    return listed + [JobRow(label, "skipped", None, why, "") for label, why in skipped]
+
+
+def _job(label: str, answers: Sequence[Winner]) -> JobRow:
+    if not answers:
         return JobRow(label, "missing", None, "", "")
-    profile = winner.row.profile
-    if isinstance(profile.failure, Failure):
+    row = answers[0].row
+    profile = row.profile
+    if profile.status != "ok":
         state = "missing" if profile.status in ("infra", "cancelled") else profile.status
-        note = f"{profile.failure.kind}: {profile.failure.message}"
-        return JobRow(label, state, None, note, winner.row.profile_id)
+        failure = profile.failure
+        note = (
+            f"{failure.kind}: {failure.message}" if isinstance(failure, Failure) else profile.status
+        )
+        return JobRow(label, state, None, note, row.profile_id)
     marked = "invalid" if winners.rank(profile) else "ok"
     flags = profile.quality.flags if isinstance(profile.quality, Quality) else []
     p50 = profile.latency.p50_ms if isinstance(profile.latency, Latency) else None
-    return JobRow(label, marked, p50, ", ".join(map(words.flag, flags)), winner.row.profile_id)
+    return JobRow(label, marked, p50, ", ".join(map(words.flag, flags)), row.profile_id)
 
 
 def _count(number: int, tone: Tone = "") -> Datum:

@@ -5,22 +5,24 @@ says what it expects, and `resume` is nothing but: manifest minus what the store
 """
 
 import getpass
+import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from farm import bundle, identity, schema
 from farm.catalog import rows, winners
-from farm.errors import Bad, NoResult
+from farm.catalog.rows import Row
+from farm.errors import Bad, NoResult, Refused
 from farm.ledger import Entry, Ledger, Slot
+from farm.report import words
 from farm.schema import (
     Failure,
     Job,
     Labelled,
     Manifest,
     Order,
-    Profile,
     Quality,
     Reused,
     Skipped,
@@ -62,11 +64,13 @@ def outlook(
     force: bool,
     tags: Mapping[str, str],
     now: datetime,
+    user: Callable[[], str] = getpass.getuser,
 ) -> Outlook:
     """Return what a run of this plan expects; nothing is written yet.
 
     A job counts as measured where a good profile of it was taken under the system of a live slot
     that would take it (rule 1 of the decisions). A job that no slot takes is skipped and says so.
+    user: names who submits.
     """
     run_id = new_run_id()
     takers = {planned.job.job_id: _takers(planned.job, slots) for planned in plan.jobs}
@@ -80,8 +84,8 @@ def outlook(
     expected = Manifest(
         run_id=run_id,
         name=plan.name,
-        submitted_at=_stamp(now),
-        submitted_by=getpass.getuser(),
+        submitted_at=stamp(now),
+        submitted_by=_submitter(user),
         source=plan.source,
         source_sha256=plan.source_sha256,
         effort=plan.effort,
@@ -136,6 +140,11 @@ def missing(expected: Manifest, store: Store, slots: Sequence[Slot]) -> list[Job
     ]
 
 
+def takeable(jobs: Sequence[Job], slots: Sequence[Slot]) -> list[Job]:
+    """Return those of the jobs that a slot takes; any other would wait in the queue for ever."""
+    return [job for job in jobs if _takers(job, slots)]
+
+
 def enqueue(expected: Manifest, jobs: Sequence[Job], ledger: Ledger) -> dict[str, int]:
     """Put jobs of a run into the queue; return how many were `new`, `shared` or `known`.
 
@@ -163,41 +172,70 @@ def enqueue(expected: Manifest, jobs: Sequence[Job], ledger: Ledger) -> dict[str
     return {each: verdicts.count(each) for each in ("new", "shared", "known")}
 
 
-def read_manifest(store: Store, run_id: str) -> Manifest:
-    """Return the manifest of a run; raises NoResult if there is none of that id."""
-    try:
-        return schema.decode(store.get(manifest_key(run_id)), Manifest)
-    except NotFound as error:
-        raise NoResult(
-            f"no run {run_id!r} in this store", hint="`farm status` lists them"
-        ) from error
-
-
 def find_run(store: Store, wanted: str) -> Manifest:
     """Return the run of an id, a unique beginning of one, a name (its newest run), or @last.
 
-    Raises NoResult if there is none, Refused if several match.
+    Raises NoResult if there is none, Refused if several match, Bad if it is damaged.
     """
-    found = manifests(store)
-    if not found:
+    found, damaged = _manifests(store)
+    if not (found or damaged):
         raise NoResult("no run in this store yet", hint="farm run configs/sweeps/quickstart.yaml")
     named = [each for each in found if wanted in ("@last", each.name)]
     if named:
         return named[0]
-    chosen = identity.match(wanted, [each.run_id for each in found], thing="run")
-    return next(each for each in found if each.run_id == chosen)
+    if not wanted:
+        raise Refused("a run without a name", hint="`farm status` lists them")
+    by_id = {each.run_id: each for each in found}
+    try:
+        chosen = identity.match(wanted, [*by_id, *damaged], thing="run")
+    except NoResult as error:
+        raise NoResult(
+            f"no run {wanted!r} in this store", hint="`farm status` lists them"
+        ) from error
+    if chosen in damaged:
+        raise damaged[chosen]
+    return by_id[chosen]
 
 
 def manifests(store: Store) -> list[Manifest]:
     """Return every readable manifest of the store, newest first."""
-    found = []
+    return _manifests(store)[0]
+
+
+def stamp(at: datetime) -> str:
+    """Return a time as documents hold it: UTC, in milliseconds."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def moment(text: str) -> datetime:
+    """Return the time that a document names, with its zone; the first one ever if it names none.
+
+    A profile may come from another writer, and one odd word must not hide the others.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _manifests(store: Store) -> tuple[list[Manifest], dict[str, Bad]]:
+    """Return the manifests, newest first, and by run id what is wrong with the damaged ones."""
+    found, damaged = [], {}
     for entry in store.list("runs/v1/"):
-        if entry.key.endswith("/manifest.json"):
-            try:
-                found.append(schema.decode(store.get(entry.key), Manifest))
-            except Bad:
-                continue  # counted as damage by `farm store check`, not by a listing
-    return sorted(found, key=lambda each: (each.submitted_at, each.run_id), reverse=True)
+        run_id, _, name = entry.key.removeprefix("runs/v1/").partition("/")
+        if name != "manifest.json":
+            continue
+        try:
+            manifest = schema.decode(store.get(entry.key), Manifest)
+            if manifest.run_id != run_id:
+                raise Bad(
+                    f"the manifest is of run {manifest.run_id!r}", why="its key names another"
+                )
+            found.append(manifest)
+        except Bad as error:
+            damaged[run_id] = Bad(f"the manifest of run {run_id} is damaged", why=str(error))
+    return sorted(found, key=lambda each: (each.submitted_at, each.run_id), reverse=True), damaged
 
 
 def _takers(job: Job, slots: Sequence[Slot]) -> set[str]:
@@ -226,28 +264,28 @@ def _reused(
                 )
             )
         elif mine:
-            latest = max(mine, key=lambda row: row.profile.fence)
-            again[job_id] = _why_again(latest.profile, takers[job_id], repeats, store)
+            again[job_id] = _why_again(mine, takers[job_id], repeats, store)
     return reused, again
 
 
-def _why_again(profile: Profile, systems: set[str], repeats: int, store: Store) -> str:
-    if profile.system_id not in systems:
-        return (
-            f"its profile was taken under another system ({_environment(store, profile.card_id)})"
-        )
-    if isinstance(profile.failure, Failure):
-        return f"it failed last time: {profile.failure.kind}"
-    if winners.rank(profile) > 0 and isinstance(profile.quality, Quality):
-        return f"its profile is invalid: {', '.join(profile.quality.flags)}"
-    return f"its profile has {winners.usable(profile)} usable repeats of {repeats}"
+def _why_again(mine: Sequence[Row], systems: set[str], repeats: int, store: Store) -> str:
+    """Return why none of a job's profiles answers: what keeps the best one of these systems."""
+    here = [row for row in mine if row.profile.system_id in systems]
+    best = min(here or mine, key=winners.order).profile
+    if isinstance(best.failure, Failure) and (here or best.status == "infra"):
+        return f"it failed last time: {best.failure.kind}"
+    if not here:
+        return f"its profile was taken under another system ({_environment(store, best.card_id)})"
+    if winners.rank(best) > 0 and isinstance(best.quality, Quality):
+        return f"its profile is invalid: {', '.join(best.quality.flags)}"
+    return f"its profile has {words.count(winners.usable(best), 'usable repeat')} of {repeats}"
 
 
 def _environment(store: Store, card_id: str) -> str:
     """Return in words under what software a profile was taken."""
     try:
         card = schema.decode(store.get(card_key(card_id)), schema.SystemCard)
-    except (NotFound, Bad):
+    except (NotFound, Bad, Refused):  # refused: an id that no card can have, such as an empty one
         return "unknown software"
     parts = [f"torch {card.stable.frameworks.torch}" if card.stable.frameworks.torch else ""]
     parts.append(f"python {card.stable.frameworks.python}")
@@ -255,5 +293,8 @@ def _environment(store: Store, card_id: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _stamp(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _submitter(user: Callable[[], str]) -> str:
+    try:
+        return user()
+    except (KeyError, OSError):  # a container may run under a number that nobody gave a name
+        return str(os.getuid())

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Literal
 
 from farm import broker
 from farm.errors import Unreachable
@@ -80,12 +80,13 @@ class Agent:
         """
         self._ledger.setup()
         self._release_leftovers()
-        self._ledger.node(self._node, state="up", slots=[w.served.slot for w in self._workers])
+        self._register("up")
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._asked_to_stop)
         os.set_blocking(self._wake_w, False)
         signal.set_wakeup_fd(self._wake_w, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        _keep_to(housekeeping=self._workers[0].served.card.node.housekeeping_cpus)
         for worker in self._workers:
             self._start(worker)
         try:
@@ -154,11 +155,15 @@ class Agent:
             for w in holding
         ]
         answers = self._ledger.beat(held)
-        self._ledger.node(self._node, state="up" if not self._stops else "draining")
+        # With the slots each time: a broker that lost everything must hear of them again.
+        self._register("up" if not self._stops else "draining")
         for worker, answer in zip(holding, answers, strict=True):
             if answer == "LOST taken" and worker.control is not None:
                 worker.control.send(Stop(why="lost", fence=worker.holding.fence))
         self._beat_at = now + self._ledger.ttl_s / 3
+
+    def _register(self, state: Literal["up", "draining"]) -> None:
+        self._ledger.node(self._node, state=state, slots=[w.served.slot for w in self._workers])
 
     def _look_after(self, worker: _Worker) -> None:
         now = self._clock()
@@ -263,3 +268,9 @@ class Agent:
             self._ledger.node(self._node, state="gone")
         except Unreachable as error:
             log.warning("broker away at the end: %s", error)
+
+
+def _keep_to(*, housekeeping: Sequence[int]) -> None:
+    """Keep this process and the slot workers it starts off the cores that jobs are measured on."""
+    if housekeeping and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, housekeeping)

@@ -150,6 +150,7 @@ def _facts(step: Any, found: dict[str, Any]) -> None:
         effective_threads=dict(facts.effective_threads),
         resolved=dict(facts.resolved),
         subnormal_share=facts.subnormal_share,
+        output_digest=facts.output_digest,
         affinity=sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [],
     )
     if (facts.subnormal_share or 0.0) > 0.001:
@@ -240,4 +241,9 @@ def _write_result(data: bytes, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Everything is written. Taking a framework apart costs 0.2 s a repeat, and a thread that the
+    # user's code left behind would keep us waiting for ever.
+    os._exit(code)

@@ -9,18 +9,16 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from farm.errors import BUG, INTERRUPTED, FarmError, NoVerdict, Refused
+from farm.errors import BUG, INTERRUPTED, FarmError, Refused
+from workers import talk
 
 if TYPE_CHECKING:
-    from farm.schema import Order, Profile
     from farm.settings import Settings
-    from farm.store import Store
     from workers.node import Served
-    from workers.station import Station
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _devices = click.option("--devices", default="all", show_default=True, metavar="SEL")
@@ -32,7 +30,7 @@ _locks = click.option("--lock-dir", default="", metavar="DIR", help="Where devic
 _slots = click.option("--cpu-slots", default=1, show_default=True, metavar="N")
 
 
-@click.group(context_settings=_HELP)
+@click.group(cls=talk.Verbs, context_settings=_HELP)
 @click.version_option(version("profiling-farm"), "-V", "--version")
 def cli() -> None:
     """Measure on this machine: for a farm, or once by hand."""
@@ -58,30 +56,34 @@ def start(
     """Serve this machine's devices until stopped; SIGTERM lets running jobs end."""
     import logging
 
-    from farm.ledger import TTL_S
+    from farm.store import open_store
     from workers.agent import Agent
-    from workers.node import offer
+    from workers.node import offer, take
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s agent %(levelname)s %(message)s")
     state, settings = _places(state_dir)
     if not settings.broker.value:
         raise Refused("no broker is named", hint="set FARM_BROKER, or `broker` in farm.toml")
-    drain_s = _seconds(drain)
-    served = offer(
-        state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots, take=True
+    drain_s, ttl_s = _seconds(drain), _lease_s(os.environ.get("FARM_LEASE_S", ""))
+    open_store(settings.store.value).probe()  # one who cannot reach the store refuses to serve
+    lifeline = 0 if os.environ.get("FARM_LIFELINE") == "stdin" else None
+    served = take(
+        offer(state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots),
+        wait=lambda: lifeline is not None and _still_wanted(lifeline),
     )
     agent = Agent(
         served,
         broker_url=settings.broker.value,
         store=settings.store.value,
         state=state,
-        ttl_s=float(os.environ.get("FARM_LEASE_S", TTL_S)),
+        ttl_s=ttl_s,
         drain_s=drain_s,
-        lifeline=0 if os.environ.get("FARM_LIFELINE") == "stdin" else None,
+        lifeline=lifeline,
     )
     agent.serve()
     if as_json:
-        _print({"schema": "farm.drained/v1", "node": served[0].slot.node})
+        drained = {"schema": "farm.drained/v1", "node": served[0].slot.node}
+        talk.document(json.dumps(drained).encode())
 
 
 @cli.command()
@@ -107,11 +109,17 @@ def run(
 ) -> None:
     """Measure one JOB document (a file, or - for stdin) here, without broker or store."""
     from farm import schema
+    from workers import hand
     from workers.host import Host
     from workers.station import Station
 
-    _ = as_json  # the profile is JSON anyway
-    order = _order(job, effort)
+    def say(text: str) -> None:
+        if not as_json:
+            click.echo(text, err=True)
+
+    asked = hand.order(_read(job), name=job, effort=effort)
+    if output:
+        talk.write_whole(output, b"", trial=True)
     state, settings = _places(state_dir)
     served = _one(state, device=device, name=name, lock_dir=lock_dir)
     station = Station(
@@ -123,20 +131,22 @@ def run(
         flags=served.flags,
         cache=state / "cache",
         lock_dir=served.lock_dir,
-        store=_store_of(settings.store.value),
+        store=hand.store_of(settings.store.value),
         version=version("profiling-farm"),
         host=Host(),
     )
-    profile = _measure(station, order)
-    data = schema.encode(profile) + b"\n"
+    profile = hand.measure(station, asked, say=say)
+    data = schema.encode(profile)
     if output:
-        partial = Path(output).with_name(f".{Path(output).name}.tmp")
-        partial.write_bytes(data)
-        partial.rename(output)
-        click.echo(f"profile written to {output}", err=True)
+        talk.write_whole(output, data + b"\n")
+        say(f"profile written to {output}")
     else:
-        sys.stdout.buffer.write(data)
-    _judge(profile, fail_on)
+        talk.document(data)
+    if isinstance(profile.failure, schema.Failure):
+        failure = profile.failure
+        say(f"{failure.kind} in phase {failure.phase}: {failure.message}")
+    if code := hand.judge(profile, degraded=fail_on == "degraded"):
+        raise click.exceptions.Exit(code)
 
 
 @cli.command()
@@ -152,7 +162,7 @@ def card(device: str, name: str, state_dir: str, lock_dir: str, as_json: bool) -
     _ = as_json
     state, _settings = _places(state_dir)
     served = _one(state, device=device, name=name, lock_dir=lock_dir)
-    sys.stdout.buffer.write(schema.encode(served.card) + b"\n")
+    talk.document(schema.encode(served.card))
 
 
 @cli.command()
@@ -171,12 +181,10 @@ def devices(
     from workers.node import offer
 
     state, _settings = _places(state_dir)
-    served = offer(
-        state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots, take=False
-    )
+    served = offer(state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots)
     if as_json:
         rows = [msgspec.to_builtins(each.slot) for each in served]
-        _print({"schema": "farm.devices/v1", "slots": rows})
+        talk.document(json.dumps({"schema": "farm.devices/v1", "slots": rows}).encode())
         return
     for each in served:
         cores = ",".join(map(str, each.device.cpus))
@@ -185,30 +193,30 @@ def devices(
         )
 
 
-def main() -> None:
-    """Run a verb; every error we know is one message and its own exit code."""
-    as_json = "--json" in sys.argv
+def main(words: list[str] | None = None) -> None:
+    """Run a verb; every error we know is one message and its own exit code.
+
+    words: in place of those of the process.
+    """
+    as_json = "--json" in (sys.argv[1:] if words is None else words)
     try:
         # Click hands the code of its Exit back instead of raising it; a verb returns nothing.
-        sys.exit(cli.main(standalone_mode=False) or 0)
+        sys.exit(cli.main(words, prog_name="farm-worker", standalone_mode=False) or 0)
     except click.ClickException as error:
-        usage = error.ctx.get_usage() if isinstance(error, click.UsageError) and error.ctx else ""
-        _complain(Refused(error.format_message(), hint=usage), as_json)
+        talk.complain(talk.refused(error), as_json, usage=talk.usage(error))
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except FarmError as error:
-        _complain(error, as_json)
+        talk.complain(error, as_json)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     # Anything else is our bug; the traceback is the report, in the agent's log or on stderr.
-    except Exception:
+    except Exception as error:
         import logging
 
         logging.basicConfig()
         logging.getLogger(__name__).exception("a bug in farm-worker")
+        talk.complain(FarmError(f"this is a bug in farm-worker: {type(error).__name__}"), as_json)
         sys.exit(BUG)
 
 
@@ -226,74 +234,28 @@ def _places(state_dir: str) -> tuple[Path, "Settings"]:
     return state.absolute(), found
 
 
+def _still_wanted(lifeline: int) -> bool:
+    """Wait half a second for a device that is served; False once whoever started us is gone.
+
+    A second `farm run` on a machine shares the first one's workers, and has its own ready for when
+    these end.
+    """
+    import select
+
+    return not select.select([lifeline], [], [], 0.5)[0]
+
+
 def _one(state: Path, *, device: str, name: str, lock_dir: str) -> "Served":
     from workers.node import offer
 
-    return offer(state, selector=device, name=name, lock_dir=lock_dir, count=1, take=False)[0]
+    return offer(state, selector=device, name=name, lock_dir=lock_dir, count=1)[0]
 
 
-def _order(job: str, effort: str) -> "Order":
-    """Return what to measure: a job, or an order that says its effort itself."""
-    from farm.effort import EFFORTS
-    from farm.schema import Job, Order, decode
-
+def _read(job: str) -> bytes:
     try:
-        data = sys.stdin.buffer.read() if job == "-" else Path(job).read_bytes()
+        return sys.stdin.buffer.read() if job == "-" else Path(job).read_bytes()
     except OSError as error:
         raise Refused(f"cannot read the job {job!r}", why=error.strerror or "") from error
-    try:
-        asked = decode(data, Job)
-    except FarmError as error:
-        raise Refused(f"{job!r} is not a job", why=str(error)) from error
-    return Order(job=asked, effort=EFFORTS[effort], repeat_set="base", label="")
-
-
-def _store_of(url: str) -> "Store | None":
-    from farm.store import open_store
-
-    return open_store(url) if Path(url).is_dir() else None
-
-
-def _measure(station: "Station", order: "Order") -> "Profile":
-    import tempfile
-
-    stop_r, stop_w = os.pipe()
-    said: list[str] = []
-
-    def show(repeat: int, phase: str, _iterations: int) -> None:
-        line = f"repeat {repeat} of {order.effort.repeats}: {phase}"
-        if said[-1:] != [line]:
-            said.append(line)
-            click.echo(line, err=True)
-
-    try:
-        with tempfile.TemporaryDirectory(prefix="farm-run-") as folder:
-            return station.measure(
-                order,
-                run_id="by-hand",
-                attempt=1,
-                fence=0,
-                queue_s=None,
-                folder=Path(folder),
-                stop_fd=stop_r,
-                on_progress=show,
-            )
-    finally:
-        os.close(stop_r)
-        os.close(stop_w)
-
-
-def _judge(profile: "Profile", fail_on: str) -> None:
-    """End with the exit code that the profile earns; an answer such as `oom` is none of 1."""
-    from farm.schema import ANSWERS, Failure, Quality
-
-    failure, quality = profile.failure, profile.quality
-    if isinstance(failure, Failure):
-        click.echo(f"{failure.kind} in phase {failure.phase}: {failure.message}", err=True)
-        if failure.kind not in ANSWERS:
-            raise click.exceptions.Exit(1)
-    if isinstance(quality, Quality) and fail_on == "degraded" and quality.validity != "valid":
-        raise NoVerdict(f"the profile is {quality.validity}", why=", ".join(quality.flags))
 
 
 def _seconds(word: str) -> float:
@@ -305,24 +267,14 @@ def _seconds(word: str) -> float:
     return float(found)
 
 
-def _print(document: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(document) + "\n")
+def _lease_s(word: str) -> float:
+    """Return the lease time that FARM_LEASE_S asks for, or the usual one."""
+    from farm.ledger import TTL_S
 
-
-def _complain(error: FarmError, as_json: bool) -> None:
-    """Say an error on stderr, as a line of JSON where JSON was asked for."""
-    if as_json:
-        document = {
-            "schema": "farm.error/v1",
-            "code": error.exit_code,
-            "what": error.what,
-            "why": error.why,
-            "hint": error.hint,
-        }
-        click.echo(json.dumps(document), err=True)
-        return
-    click.echo(f"error: {error.what}", err=True)
-    if error.why:
-        click.echo(f"  {error.why}", err=True)
-    if error.hint:
-        click.echo(f"\nhint: {error.hint}", err=True)
+    try:
+        found = float(word or TTL_S)
+    except ValueError as error:
+        raise Refused(f"FARM_LEASE_S: {word!r} is no number of seconds") from error
+    if not 0.5 <= found <= 3600:
+        raise Refused(f"FARM_LEASE_S: {word!r} is out of range", why="0.5 to 3600 seconds")
+    return found

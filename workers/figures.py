@@ -35,6 +35,7 @@ _WHY_NULL = {
     "cpu_rss_peak_bytes": "not_supported",
     "drift_rel": "below_resolution",
     "lag1": "below_resolution",
+    "output_digest": "not_applicable",
 }
 
 
@@ -69,7 +70,7 @@ def taken(record: Record, arrays: Arrays, *, batch: int, neighbours: tuple[str, 
     shares, doubts = _disturbance(record.latency_edges)
     values = _values(record, samples, batch) | shares
     reasons = _WHY_NULL | dict.fromkeys(shares, "not_supported")
-    drift = values["drift_rel"]
+    drift = _drift(samples)
     flags = [
         *record.flags,
         *doubts,
@@ -113,7 +114,7 @@ def latency(repeats: Sequence[Taken]) -> tuple[Latency, dict[str, str]]:
     The headline is the median of process medians, its interval over processes; other percentiles
     are of the pooled samples (`measurement.md` §7).
     """
-    per_process = [np.asarray(t.arrays["latency_ns"], dtype=np.float64) / 1e6 for t in repeats]
+    per_process = [_samples_ms(each) for each in repeats]
     pooled = np.concatenate(per_process)
     labels = np.concatenate([np.asarray(t.arrays["label_bits"]) for t in repeats])
     clean = pooled[(labels & ~np.uint8(LABEL_UNEXPLAINED)) == 0]
@@ -204,11 +205,11 @@ def quality(
     quiet = "false" if "contended" in flags else "true"
     if quiet == "true" and ("contention_unknown" in flags or None in waits):
         quiet = "unknown"
-    drifts = [each.repeat.drift_rel for each in repeats if each.repeat.drift_rel is not None]
+    drifts = [each for each in map(_drift, map(_samples_ms, repeats)) if each is not None]
     return Quality(
         validity=validity(sorted(flags)),
         stability=processes.stability(
-            iqr_rel=max(_iqr(each) for each in repeats),
+            iqr_rel=max(spread.iqr_rel(_samples_ms(each)) for each in repeats),
             drift=max(drifts, key=abs, default=None),
             proc_cv=block.proc_cv,
             caused_share=1.0 - block.clean_share,
@@ -233,6 +234,7 @@ def _values(record: Record, samples: NDArray[np.float64], batch: int) -> dict[st
         "cpu_rss_peak_bytes": record.memory.rss_peak_bytes if record.memory else None,
         "drift_rel": spread.drift_rel(samples),
         "lag1": spread.lag1(samples),
+        "output_digest": record.output_digest or None,
     }
 
 
@@ -254,8 +256,16 @@ def _headline(medians: list[float]) -> tuple[dict[str, Any], dict[str, str]]:
     return fields, {name: why for name, why in reasons.items() if fields[name] is None}
 
 
-def _iqr(one: Taken) -> float:
-    return spread.iqr_rel(np.asarray(one.arrays["latency_ns"], dtype=np.float64))
+def _samples_ms(one: Taken) -> NDArray[np.float64]:
+    return np.asarray(one.arrays["latency_ns"], dtype=np.float64) / 1e6
+
+
+def _drift(samples: NDArray[np.float64]) -> float | None:
+    """Return the drift of a series, 0 where its scatter alone explains as much."""
+    drift, noise = spread.drift_rel(samples), spread.drift_noise(samples)
+    if drift is None or noise is None:
+        return None
+    return drift if abs(drift) > noise else 0.0
 
 
 def _items_per_s(record: Record, batch: int) -> float | None:

@@ -2,15 +2,17 @@
 
 import os
 import re
+import secrets
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from msgspec import structs
 
 from farm import schema
-from farm.errors import Bad, Refused
+from farm.errors import Bad, NoResult, Refused
 from farm.ledger import Slot
 from farm.schema import Device, SystemCard
 from workers import card, devices, lease
@@ -39,16 +41,18 @@ def offer(
     name: str,
     lock_dir: str,
     count: int,
-    take: bool,
     host: Host | None = None,
 ) -> list[Served]:
-    """Return the devices that the selector names, with their cards; take locks them for serving.
+    """Return the devices that the selector names, with their cards.
 
     state: holds the random id of this node, made when it is missing. Raises Refused for bad words,
-    NoResult if a device is not here, or is served already and was to be taken.
+    NoResult if a device is not here.
     """
     host = host or Host()
-    node_id = card.node_id(state)
+    try:
+        node_id = card.node_id(state)
+    except OSError as error:
+        raise _unwritable(state, error) from error
     node = name or node_id[:8]
     if not _NAME.fullmatch(node):
         raise Refused(f"{node!r} is no name of a node", why="letters a-z, digits, - and _")
@@ -69,7 +73,6 @@ def offer(
             system_id=made.system_id,
             system_class=made.system_class,
         )
-        lock = lease.slot_lock(each.name, directory=directory, holder=node) if take else None
         served.append(
             Served(
                 slot=slot,
@@ -78,10 +81,29 @@ def offer(
                 environment="default",
                 flags=each.flags,
                 lock_dir=directory,
-                lock=lock,
             )
         )
     return served
+
+
+def take(served: Sequence[Served], *, wait: Callable[[], bool]) -> list[Served]:
+    """Return the devices with their locks, all of them or none.
+
+    wait: asked while somebody else serves one of them; True means try again, False give up.
+    Raises Taken, naming the holder, when it gives up.
+    """
+    while True:
+        locks: list[lease.Lock] = []
+        try:
+            for each in served:
+                name, node = each.device.slot, each.slot.node
+                locks.append(lease.slot_lock(name, directory=each.lock_dir, holder=node))
+            return [replace(each, lock=lock) for each, lock in zip(served, locks, strict=True)]
+        except NoResult as error:
+            for lock in locks:
+                lock.release()
+            if not isinstance(error, lease.Taken) or not wait():
+                raise
 
 
 def classes(node: str, number: int, system_class: str) -> list[str]:
@@ -99,11 +121,19 @@ def _settled(made: SystemCard, file: Path) -> SystemCard:
         at = former.node.collected_at
         if structs.replace(made, node=structs.replace(made.node, collected_at=at)) == former:
             return former
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_suffix(".tmp")
-    partial.write_bytes(schema.encode(made))
-    partial.rename(file)
+    # A name of its own: two commands may ask for the first card of a machine at once.
+    partial = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(schema.encode(made))
+        partial.rename(file)
+    except OSError as error:
+        raise _unwritable(file.parent, error) from error
     return made
+
+
+def _unwritable(folder: Path, error: OSError) -> Refused:
+    return Refused(f"cannot write the state folder {str(folder)!r}", why=error.strerror or "")
 
 
 def default_state() -> Path:

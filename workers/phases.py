@@ -16,6 +16,7 @@ from typing import Protocol
 from farm.schema import Effort, Phase
 from farm.schema import Protocol as Asked
 from farm.stats.percentiles import needed_n, published_n
+from farm.stats.spread import outlier_bound
 from farm.stats.warmup import WINDOW, block_is_full, half_width, steady
 from workers.record import Edge, MemoryReading, WarmUp
 
@@ -153,9 +154,10 @@ def latency(bench: Bench, samples: Samples) -> LatencyPass:
 def throughput(bench: Bench, samples: Samples) -> tuple[int, float]:
     """Run back to back without a stop per iteration; return intervals counted and their seconds.
 
-    At least 1 s and 30 iterations; slow steps up to 10 s, then at least 5.
+    At least 1 s and 30 iterations; slow steps until the budget of a pass, then at least 5.
     """
     step, clock, stamps = bench.step, bench.clock, samples.completion_ns
+    budget_ns = max(1_000_000_000, bench.effort.budget_ms * 1_000_000)
     with _collector(bench.asked.gc):
         began = clock()
         while True:
@@ -163,7 +165,7 @@ def throughput(bench: Bench, samples: Samples) -> tuple[int, float]:
             now = clock()
             stamps.append(now)
             n, elapsed = len(stamps), now - began
-            if (n >= 30 and elapsed >= 1_000_000_000) or (n >= 5 and elapsed >= 10_000_000_000):
+            if (n >= 30 and elapsed >= 1_000_000_000) or (n >= 5 and elapsed >= budget_ns):
                 break
             bench.progress("throughput", n)
         if bench.sync is not None:
@@ -181,10 +183,39 @@ def memory(bench: Bench) -> MemoryReading:
     return bench.probe.memory()
 
 
+def loop(
+    step: Callable[[], object],
+    sync: Callable[[], None] | None,
+    clock: Clock,
+    into: "array[int]",
+    begin: int,
+    end: int,
+) -> None:
+    """Time steps one by one, each synchronised, and write them to `into[begin:end]` in ns."""
+    # Two loops, because a call of an empty sync would stand inside the timed region. The output
+    # is released after the clock stopped.
+    if sync is None:
+        for i in range(begin, end):
+            t0 = clock()
+            y = step()
+            t1 = clock()
+            into[i] = t1 - t0
+            y = None
+    else:
+        for i in range(begin, end):
+            t0 = clock()
+            y = step()
+            sync()
+            t1 = clock()
+            into[i] = t1 - t0
+            y = None
+    del y
+
+
 def timer_floor_ns(clock: Clock) -> int:
     """Return what the loop records for a step that does nothing: the median of 10,000."""
     samples = array("q", bytes(8 * 10_000))
-    _loop(lambda: None, None, clock, samples, 0, 10_000)
+    loop(lambda: None, None, clock, samples, 0, 10_000)
     return int(median(samples))
 
 
@@ -218,34 +249,6 @@ def _until_steady(bench: Bench, samples: Samples, began: int) -> str:
             return "cap"
 
 
-def _loop(
-    step: Callable[[], object],
-    sync: Callable[[], None] | None,
-    clock: Clock,
-    into: "array[int]",
-    begin: int,
-    end: int,
-) -> None:
-    # Two loops, because a call of an empty sync would stand inside the timed region. The output
-    # is released after the clock stopped.
-    if sync is None:
-        for i in range(begin, end):
-            t0 = clock()
-            y = step()
-            t1 = clock()
-            into[i] = t1 - t0
-            y = None
-    else:
-        for i in range(begin, end):
-            t0 = clock()
-            y = step()
-            sync()
-            t1 = clock()
-            into[i] = t1 - t0
-            y = None
-    del y
-
-
 def _latency_loop(bench: Bench, samples: Samples, *, steps: int, block: int) -> int | None:
     fixed = None if bench.asked.iterations == "auto" else bench.asked.iterations
     most = fixed or _MOST
@@ -260,7 +263,7 @@ def _latency_loop(bench: Bench, samples: Samples, *, steps: int, block: int) -> 
     while n < most:
         end = min(n + block, look, most)
         mark = bench.clock()
-        _loop(step, bench.sync, bench.clock, into, n, end)
+        loop(step, bench.sync, bench.clock, into, n, end)
         now = bench.clock()
         waiting = bench.probe.waited_ns()
         if waited is not None and waiting is not None and waiting - waited > (now - mark) // 100:
@@ -298,8 +301,7 @@ def _label_unexplained(samples: Samples) -> None:
     values = samples.latency_ns
     if not values:
         return
-    middle = median(values)
-    bound = middle + 10 * 1.4826 * median(abs(each - middle) for each in values)
+    bound = outlier_bound(values)
     for index, value in enumerate(values):
         if value > bound and not samples.labels[index]:
             samples.labels[index] = LABEL_UNEXPLAINED

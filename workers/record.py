@@ -86,4 +86,5 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
     precision_observed: dict[str, str] = {}
     resolved: dict[str, str] = {}
     subnormal_share: float | None = None
+    output_digest: str = ""
     flags: list[str] = []

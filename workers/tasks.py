@@ -13,16 +13,17 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from farm import broker, identity, schema
-from farm.errors import FarmError, Unreachable
+from farm.errors import Bad, FarmError, Unreachable
 from farm.ledger import Claim, Held, Ledger
 from farm.schema import Order, Profile
-from farm.store import NotFound, open_store, profile_key
+from farm.store import NotFound, StoreError, open_store, profile_ids, profile_key
 from workers.control import Control, Holding, Setup, Stop
 from workers.host import Host
 from workers.measure import Interrupted
@@ -40,6 +41,7 @@ class SlotWorker:
         self._ledger = Ledger(setup.broker)
         self._store = open_store(setup.store)
         self._work = Path(setup.state) / "work"
+        self._name = setup.slot.slot.replace(":", "-")
         self._station = Station(
             node=setup.slot.node,
             worker=setup.owner,
@@ -72,28 +74,30 @@ class SlotWorker:
 
     def ticket(self, send: Callable[[dict[str, int]], None]) -> None:
         """Answer one ticket: claim whatever comes first, and send on what others should hear."""
-        answer = self._ledger.claim(self._slot, owner=self._owner)
-        claim = answer if isinstance(answer, Claim) else None
-        send(claim.tickets if claim else answer)  # type: ignore[arg-type]
-        if claim is None:
+        claim = self._ledger.claim(self._slot, owner=self._owner)
+        if not isinstance(claim, Claim):
+            send(claim)
             return
         with self._guard:
             self._claim, self._stop = claim, None
         self._say(claim)
         try:
+            with suppress(Unreachable):  # a ticket is a hint, and the next tick makes up for it
+                send(claim.tickets)
             self._serve(claim)
         except Interrupted:
             why = self._why_stopped()
             log.warning("%s: stopped, %s", claim.key, why)
             if why == "release":
                 self._ledger.finish(claim, state="RETRY", cause="released", counted=False)
-        except Unreachable:
-            raise  # the lease runs out by itself; whoever answers first after that takes over
-        # Whatever else goes wrong here is ours, not the job's: give the entry back, counted.
+        # Whatever else goes wrong here is ours, not the job's: give the entry back, counted. If the
+        # ledger is away as well, the lease runs out by itself.
         except Exception as error:
             log.exception("%s: the attempt broke", claim.key)
             cause = error.what if isinstance(error, FarmError) else type(error).__name__
-            self._ledger.finish(claim, state="RETRY", cause=cause[:200])
+            cause = f"store: {cause}" if isinstance(error, StoreError) else cause
+            with suppress(Unreachable):
+                self._ledger.finish(claim, state="RETRY", cause=cause[:200])
         finally:
             with self._guard:
                 self._claim = None
@@ -107,14 +111,16 @@ class SlotWorker:
             return self._stop.why if self._stop is not None else "release"
 
     def _serve(self, claim: Claim) -> None:
+        order = schema.decode(claim.spec.encode(), Order)
+        folder = self._folder(claim, order)
         stored = self._stored(claim)
         if stored is not None:
             log.info("%s: found in the store, nothing to measure", claim.key)
             self._end(claim, stored, claim.profile_key)
+            self._clear(folder)
             return
-        folder = self._work / claim.key / self._station.card.system_id[:8]
         profile = self._station.measure(
-            schema.decode(claim.spec.encode(), Order),
+            order,
             run_id=claim.run,
             attempt=claim.attempt,
             fence=int(claim.fence),
@@ -127,7 +133,23 @@ class SlotWorker:
         )
         self._put(claim, profile, folder)
         if profile.status != "infra":  # else the next attempt takes over the repeats that ended
-            shutil.rmtree(folder.parent, ignore_errors=True)
+            self._clear(folder)
+
+    def _folder(self, claim: Claim, order: Order) -> Path:
+        """Return where the repeats of this job lie: of this slot, this system and this effort.
+
+        What one slot leaves there another must not take over as measured on its own cores.
+        """
+        effort = identity.short_hash(msgspec.to_builtins(order.effort))
+        name = f"{self._name}-{self._station.card.system_id[:8]}-{effort[:8]}"
+        return self._work / claim.key / name
+
+    def _clear(self, folder: Path) -> None:
+        """Forget the repeats of a job that is answered, whatever effort they were measured with."""
+        for each in folder.parent.glob(f"{self._name}-*"):
+            shutil.rmtree(each, ignore_errors=True)
+        with suppress(OSError):  # another slot may be at it
+            folder.parent.rmdir()
 
     def _say(self, claim: Claim, **progress: object) -> None:
         said = json.dumps(progress) if progress else ""
@@ -137,9 +159,11 @@ class SlotWorker:
         """Return the profile that an earlier attempt put before it died, if it did."""
         if not claim.profile_key:
             return None
+        named = profile_ids(claim.profile_key)
         try:
-            return schema.decode(self._store.get(claim.profile_key), Profile)
-        except NotFound:
+            data = self._store.get(claim.profile_key, sha256=named[1] if named else None)
+            return schema.decode(data, Profile)
+        except (NotFound, Bad):  # it was not put, or cannot be read any more
             return None
 
     def _put(self, claim: Claim, profile: Profile, folder: Path) -> None:

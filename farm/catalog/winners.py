@@ -5,10 +5,14 @@ a week late, a rebuilt catalogue and a fresh listing give the same winners.
 """
 
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from farm import schema
 from farm.catalog.rows import Row
+
+# Answers that hold for as long as the job and the system do. Out of host memory is none of them:
+# the limit that it ran into is effort, or was what the machine had free.
+_LASTING: Final = schema.ANSWERS - {"host_oom"}
 
 
 class Winner(NamedTuple):
@@ -58,7 +62,8 @@ def measured(
     """Return the jobs that need no measuring under one of these systems, each with its answer.
 
     A job counts when a profile taken under such a system is good with enough usable repeats, or
-    says what a person can act on: it does not fit, it cannot run there, a smaller batch failed.
+    says what a person can act on: it does not fit the device, it cannot run there, a smaller batch
+    failed.
     repeats: how many are wanted. repeat_set: count this one alone; None counts any.
     """
     best: dict[str, Row] = {}
@@ -84,7 +89,7 @@ def _answers(profile: schema.Profile, repeats: int) -> bool:
         return rank(profile) == 0 and usable(profile) >= repeats
     if profile.status == "failed":
         failure = profile.failure
-        return isinstance(failure, schema.Failure) and failure.kind in schema.ANSWERS
+        return isinstance(failure, schema.Failure) and failure.kind in _LASTING
     return profile.status == "pruned"
 
 

@@ -5,7 +5,6 @@ know of becomes one message and the exit code of its kind; anything else is our 
 of it lies in a file that the message names.
 """
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,31 +13,14 @@ import click
 
 from farm import __version__
 from farm.cli import results, runs
+from farm.cli.group import Verbs, refused, usage
 from farm.cli.talk import Talk
-from farm.errors import BUG, INTERRUPTED, FarmError, Refused, did_you_mean
+from farm.errors import BUG, FarmError, Stopped
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class _Verbs(click.Group):
-    """A group that lists its verbs in the order they were added and knows the nearest one."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            raise Refused(
-                f"no command {args[0]!r}",
-                why=f"known: {', '.join(self.commands)}",
-                hint=did_you_mean(args[0], list(self.commands)),
-            )
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=_Verbs, context_settings=_HELP, no_args_is_help=False, invoke_without_command=True)
+@click.group(cls=Verbs, context_settings=_HELP, invoke_without_command=True)
 @click.version_option(__version__, "-V", "--version", message="farm %(version)s")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but results, warnings and errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Show log lines, and tracebacks of our bugs.")
@@ -63,20 +45,25 @@ def main(words: list[str] | None = None) -> None:
     talk = Talk.from_words(sys.argv[1:] if words is None else words)
     try:
         # Click hands the code of its Exit back instead of raising it; a verb returns nothing.
-        sys.exit(cli.main(words, standalone_mode=False) or 0)
+        sys.exit(cli.main(words, prog_name="farm", standalone_mode=False) or 0)
     except click.ClickException as error:
-        sys.exit(talk.console().error(Refused(_lower(error.format_message())), usage=_usage(error)))
+        sys.exit(talk.console().error(refused(error), usage=usage(error)))
+    except Stopped as error:
+        sys.exit(_stopped(error, talk))
     except FarmError as error:
         sys.exit(talk.console().error(error))
     except (click.Abort, KeyboardInterrupt):
-        talk.console().say("interrupted")
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        sys.exit(_stopped(Stopped("interrupted"), talk))
     # Our bug, whatever it is: a person gets one sentence, and we get the whole story.
     except Exception as error:
         sys.exit(_own_bug(error, talk))
+
+
+def _stopped(error: Stopped, talk: Talk) -> int:
+    if talk.as_json:
+        return talk.console().error(error)
+    talk.console().say("; ".join(filter(None, (error.what, error.hint))))
+    return error.exit_code
 
 
 def _own_bug(error: Exception, talk: Talk) -> int:
@@ -84,10 +71,9 @@ def _own_bug(error: Exception, talk: Talk) -> int:
     import traceback
 
     story = "".join(traceback.format_exception(error))
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="farm-bug-", suffix=".txt", delete=False
-    ) as report:
-        report.write(f"farm {__version__}, python {sys.version}\n{sys.argv}\n\n{story}")
+    with tempfile.NamedTemporaryFile(prefix="farm-bug-", suffix=".txt", delete=False) as report:
+        told = f"farm {__version__}, python {sys.version}\n{sys.argv}\n\n{story}"
+        report.write(told.encode(errors="backslashreplace"))
     if talk.verbose:
         sys.stderr.write(story)
     name = Path(report.name)
@@ -98,13 +84,3 @@ def _own_bug(error: Exception, talk: Talk) -> int:
         )
     )
     return BUG
-
-
-def _usage(error: click.ClickException) -> str:
-    if not isinstance(error, click.UsageError) or error.ctx is None:
-        return ""
-    return error.ctx.get_usage().removeprefix("Usage: ")
-
-
-def _lower(message: str) -> str:
-    return message[:1].lower() + message[1:].rstrip(".")

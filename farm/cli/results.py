@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from farm.cli.group import Verbs
 from farm.cli.talk import Talk, write_whole
 from farm.errors import NoResult, NoVerdict, Refused
 
@@ -51,6 +52,8 @@ def report(
     from farm.submit import find_run
 
     talk = talk.with_json(as_json)
+    if as_json and form not in (None, "json"):
+        raise Refused(f"--json and --format {form} are two forms", hint="give one of them")
     chosen = talk.settings(store=store)
     where, console = talk.store(chosen.store.value), talk.console()
     found = making.made(where, find_run(where, run_id), now=_now())
@@ -74,7 +77,7 @@ def report(
     _judge(found, fail_on)
 
 
-@click.group()
+@click.group(cls=Verbs)
 def profiles() -> None:
     """Search the profiles of the store."""
 
@@ -82,7 +85,9 @@ def profiles() -> None:
 @profiles.command("list")
 @click.option("-w", "--where", "wheres", multiple=True, metavar="KEY=VALUE", help="Keep these.")
 @click.option("--since", metavar="D", help="Taken within 7d, 12h, …")
-@click.option("--limit", default=50, show_default=True, help="Show so many.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="Show so many."
+)
 @click.option("--all-attempts", is_flag=True, help="Also those that did not win.")
 @_store
 @_json
@@ -102,6 +107,8 @@ def list_(
     talk = talk.with_json(as_json)
     where, console = talk.store(talk.settings(store=store).store.value), talk.console()
     found = shelf.listed(where, wheres, since=since, all_attempts=all_attempts, now=_now())
+    for damage in found.unreadable:
+        console.warn(f"unreadable: {damage.key}: {damage.reason}")
     if not found.rows:
         raise NoResult("no profile matches", hint="`farm status` lists the runs of this store")
     if as_json:
@@ -109,8 +116,6 @@ def list_(
             console.document(shelf.document(each))
     else:
         console.show(shelf.table(found.rows[:limit], of=len(found.rows)))
-    for damage in found.unreadable:
-        console.warn(f"unreadable: {damage.key}: {damage.reason}")
 
 
 @profiles.command()
@@ -182,8 +187,11 @@ def _form_of(output: str | None) -> str:
 
 
 def _judge(found: "Report", fail_on: str) -> None:
+    """End with the code of the answer; documents that cannot be read are damage, whoever asks."""
     from farm.report import record
 
+    if found.unreadable:
+        raise click.exceptions.Exit(1)
     if fail_on == "never":
         return
     if record.bad(found):

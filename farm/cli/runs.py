@@ -1,6 +1,7 @@
 """The verbs that measure, and those that say how a run stands."""
 
 import os
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farm.cli.talk import Talk, write_whole
-from farm.errors import INTERRUPTED, Refused
+from farm.cli.talk import Talk, check_place, write_whole
+from farm.errors import NoResult, Refused, Stopped
 
 if TYPE_CHECKING:
     from farm.console import Console
@@ -68,11 +69,16 @@ def run(
     console, where = talk.console(), talk.store(chosen.store.value)
     where.probe()
     state = Path(chosen.state.value)
+    if output and not no_report:
+        check_place(Path(output))
     with _farm(state, chosen.store.value, devices) as here:
         outlook = submit.outlook(
             plan, store=where, slots=here.slots, force=force, tags=marks, now=datetime.now(UTC)
         )
         expected = outlook.manifest
+        if not expected.jobs:
+            why = "; ".join(dict.fromkeys(each.reason for each in expected.skipped))
+            raise NoResult("no job of this sweep can be measured here", why=why)
         _announce(console, outlook, force=force)
         submit.publish(plan, expected, where)
         _follow(here, expected, where, console=console, timeout_s=limit)
@@ -102,7 +108,7 @@ def resume(
     as_json: bool,
 ) -> None:
     """Measure exactly what RUN expects and the store lacks."""
-    from farm import submit
+    from farm import planning, submit
 
     talk = talk.with_json(as_json)
     chosen = talk.settings(store=store)
@@ -110,19 +116,28 @@ def resume(
     limit = _duration(timeout)
     expected = submit.find_run(where, run_id)
     state = Path(chosen.state.value)
+    if output and not no_report:
+        check_place(Path(output))
     if dry_run:
         from farm.local import slots_here
 
         lacking = submit.missing(expected, where, slots_here(state, devices))
         _dry(talk, console, expected, [each.job_id for each in lacking])
         return
+    where.probe()
     with _farm(state, chosen.store.value, devices) as here:
         lacking = submit.missing(expected, where, here.slots)
-        if lacking:
-            console.say(f"{len(lacking)} of {len(expected.jobs)} jobs are missing")
+        served = submit.takeable(lacking, here.slots)
+        for line in planning.owed(expected, lacking, served):
+            console.say(line)
+        if served:
             _follow(here, expected, where, console=console, timeout_s=limit)
-        else:
-            console.say(f"nothing is missing in {expected.run_id}")
+        elif lacking:
+            raise NoResult(
+                f"no device here takes what is missing in {expected.run_id}",
+                why=", ".join(sorted({submit.job_class(each) for each in lacking})),
+                hint="resume it on a machine that has one",
+            )
     page = None if no_report else Path(output or state / "reports" / f"{expected.run_id}.html")
     _conclude(talk, console, where, expected, page=page)
 
@@ -133,7 +148,9 @@ def resume(
 @_effort
 @_devices
 @_store
-@click.option("--limit", default=20, show_default=True, help="Show so many jobs.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=20, show_default=True, help="Show so many jobs."
+)
 @_force
 @click.option("--here", is_flag=True, default=True, help="Plan for this machine.")
 @_json
@@ -173,13 +190,24 @@ def plan(
         console.document(planning.document(found))
         return
     console.show(*planning.blocks(found, limit=limit))
-    console.next(f"farm run {' '.join(sweeps)}")
+    flags = [("-S", each) for each in sets]
+    flags += [("--effort", effort)] if effort else []
+    flags += [("--devices", devices)] if devices != "all" else []
+    flags += [("--store", store)] if store else []
+    same = [word for flag in flags for word in flag] + ["--force"] * force
+    console.next(shlex.join(["farm", "run", *sweeps, *same]))
 
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only jobs in this state.")
-@click.option("--limit", default=20, show_default=True, help="Show so many runs or jobs.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Show so many runs or jobs.",
+)
 @_store
 @_json
 @click.pass_obj
@@ -203,8 +231,10 @@ def status(
         found = standing.runs(where, limit=limit)
         document, table = standing.runs_document(found), standing.runs_table(found)
     else:
-        jobs = standing.jobs(submit.find_run(where, run_id), where, states=states)
-        document, table = standing.jobs_document(jobs), standing.jobs_table(jobs, limit=limit)
+        expected = submit.find_run(where, run_id)
+        jobs = standing.jobs(expected, where, states=states)
+        document = standing.jobs_document(expected, jobs)
+        table = standing.jobs_table(jobs, limit=limit)
     console.document(document) if as_json else console.show(*table)
 
 
@@ -241,8 +271,8 @@ def _follow(
         with console.progress() as progress:
             follow(here, expected, store=store, timeout_s=timeout_s, show=progress.update)
     except KeyboardInterrupt as error:
-        console.say(f"interrupted; `farm resume {expected.run_id}` measures what is missing")
-        raise click.exceptions.Exit(INTERRUPTED) from error
+        hint = f"`farm resume {expected.run_id}` measures what is missing"
+        raise Stopped("interrupted", hint=hint) from error
 
 
 def _conclude(
@@ -265,6 +295,8 @@ def _conclude(
         console.data(f"{page}\n")
     if record.bad(report):
         raise click.exceptions.Exit(1)
+    if not report.complete:
+        raise click.exceptions.Exit(NoResult.exit_code)
 
 
 def _dry(talk: Talk, console: "Console", expected: "Manifest", missing: list[str]) -> None:
@@ -275,9 +307,10 @@ def _dry(talk: Talk, console: "Console", expected: "Manifest", missing: list[str
         console.document(found)
         return
     labels = {each.job_id: label_text(each.labels) for each in expected.jobs}
-    console.show(
-        *[labels[each] for each in missing] or [f"nothing is missing in {expected.run_id}"]
-    )
+    if missing:
+        console.show(*[labels[each] for each in missing])
+    else:
+        console.say(f"nothing is missing in {expected.run_id}")
 
 
 def _tags(words: Sequence[str]) -> dict[str, str]:
@@ -285,7 +318,7 @@ def _tags(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         key, sign, value = word.partition("=")
         if not (key and sign):
-            raise Refused(f"tag {word!r} is not KEY=VALUE")
+            raise Refused(f"tag {word!r} is not KEY=VALUE", hint="for example -t driver=new")
         found[key] = value
     return found
 

@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
-    from farm.console import Console
+    from farm.console import Color, Console
     from farm.settings import Settings
     from farm.store import Store
 
@@ -20,15 +21,18 @@ class Talk:
     quiet: bool = False
     verbose: bool = False
     config: str | None = None
-    color: Literal["auto", "always", "never"] = "auto"
+    color: "Color" = "auto"
     as_json: bool = False
 
     @classmethod
     def from_words(cls, words: Sequence[str]) -> "Talk":
         """Return how to speak of an error when the words may not even parse."""
+        said = " ".join(words).replace("--color=", "--color ")
+        plain = [each for each in ("always", "never") if f"--color {each}" in said]
         return cls(
             quiet="-q" in words or "--quiet" in words,
             verbose="-v" in words or "--verbose" in words,
+            color=cast("Color", plain[0]) if plain else "auto",
             as_json="--json" in words,
         )
 
@@ -39,8 +43,8 @@ class Talk:
         from farm.console import Console
 
         return Console(
-            sys.stdout,
-            sys.stderr,
+            _open(sys.stdout),
+            _open(sys.stderr),
             color=self.color,
             environ=os.environ,
             as_json=self.as_json,
@@ -61,14 +65,40 @@ class Talk:
         return open_store(url)
 
 
+def check_place(path: Path) -> None:
+    """Make the folder of a file that will be written; raise Refused if it could not be.
+
+    Asked before anything is measured for it.
+    """
+    with _beside(path) as partial:
+        partial.touch()
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all, making its folder."""
-    from farm.errors import Refused
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.tmp")
+    with _beside(path) as partial:
         partial.write_text(text, encoding="utf-8")
         partial.rename(path)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """Yield the name of a temporary file beside the path; nothing is left under it."""
+    from farm.errors import Refused
+
+    if not path.name or path.is_dir():
+        raise Refused(f"cannot write {str(path)!r}", why="it is a folder")
+    partial = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
     except OSError as error:
         raise Refused(f"cannot write {str(path)!r}", why=error.strerror or "") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _open(stream: TextIO | None) -> TextIO:
+    """Return the stream; one that was closed before we began swallows what is written."""
+    return stream if stream is not None else open(os.devnull, "w")

@@ -7,7 +7,7 @@ a model's name or a log, is made harmless first: no character of it can steer a 
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from farm.console.layout import Pieces, drawn
@@ -101,9 +101,7 @@ class Console:
         """Return a view of a run: live on a terminal, else a line now and then, on stderr."""
         return Progress(self._err, clock=self._clock, silent=self._silent)
 
-    def _drawn(self, table: "Table") -> Iterator[Pieces]:
-        limit = self._out.width if self._out.is_terminal else None
-        yield from drawn(table, limit=limit)
-        for note in table.notes:
-            for line in self._out.wrapped(note):
-                yield [(text, "dim") for text, _ in line]
+    def _drawn(self, table: "Table") -> list[Pieces]:
+        drawing = drawn(table, limit=self._out.width if self._out.is_terminal else None)
+        notes = [line for note in drawing.notes for line in self._out.wrapped(note, style="dim")]
+        return [*drawing.lines, *notes]

@@ -129,7 +129,7 @@ def _frame(state: RunState, stream: "Stream") -> list[Pieces]:
     )
     lines: list[Pieces] = [[(cut(heading(state), stream.width), "bold")]]
     if rows:
-        lines += drawn(Table("", columns, rows), limit=stream.width)
+        lines += drawn(Table("", columns, rows), limit=stream.width).lines
     return lines
 
 

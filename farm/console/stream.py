@@ -44,13 +44,13 @@ class Stream:
         asked = environ.get("COLUMNS", "")
         self.width = min(MOST_COLUMNS, columns or (int(asked) if asked.isdecimal() else 0) or wide)
 
-    def wrapped(self, text: str) -> list[Pieces]:
+    def wrapped(self, text: str, *, style: str = "") -> list[Pieces]:
         """Return the lines of a text, broken between words where the terminal is too narrow."""
         lines = words.visible(text, lines=True).split("\n")
         if not self.is_terminal:
-            return [[(each, "")] for each in lines]
+            return [[(each, style)] for each in lines]
         return [
-            [(part, "")]
+            [(part, style)]
             for each in lines
             for part in textwrap.wrap(each, self.width, subsequent_indent=_INDENT) or [""]
         ]

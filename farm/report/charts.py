@@ -31,22 +31,23 @@ class Chart:
 
 
 def latency(report: Report) -> list[Chart]:
-    """Return a dot plot of p50 with its interval for each model; one for all if each has one cell.
+    """Return a dot plot of p50 with its interval per model; one for all if each has one cell.
 
     A line per batch (or per whatever else is varied), a colour and shape per precision and device.
     Cells without a number stand in their line with the reason in words.
     """
     varied = [each for each in report.axes if len(each.values) > 1 and each.name != "model"]
-    if not varied:
+    models = list(dict.fromkeys(each.model for each in report.cells))
+    if not varied and len(models) > 1:
         caption = "The models side by side, one cell each."
         return [_plot(report.cells, ["model"], [], name="latency_0", title="", caption=caption)]
-    lines, series = _split(varied)
+    lines, series = _split(varied) if varied else (["model"], [])
     known = list(dict.fromkeys(_joined(each, series) for each in report.cells)) if series else []
     if len(known) > len(dotplot.COLOURS):
         lines, series, known = [each.name for each in varied], [], []
     findings = {each.model: each for each in report.answers if each.metric == "latency"}
     charts = []
-    for at, model in enumerate(dict.fromkeys(each.model for each in report.cells)):
+    for at, model in enumerate(models):
         found = findings.get(model)
         caption = "No cell of this model has a number to compare."
         if found:

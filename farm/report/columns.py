@@ -72,8 +72,10 @@ _P99: Final = Measure(Column("p99", "ms", right=True), ("p99_lo_ms",), _p99)
 _THROUGHPUT: Final = Measure(
     Column("items/s", right=True), ("throughput_items_per_s",), _throughput
 )
-_MEMORY: Final = Measure(Column("peak", "MiB", right=True), ("cpu_rss_peak_bytes",), _memory)
-_REPEATS: Final = Measure(Column("repeats", right=True), (), _repeats)
+_MEMORY: Final = Measure(
+    Column("peak", "MiB", right=True, spare=2), ("cpu_rss_peak_bytes",), _memory
+)
+_REPEATS: Final = Measure(Column("repeats", right=True, spare=1), (), _repeats)
 NARROW: Final = (
     Measure(Column("p50", "ms", right=True), ("p50_lo_ms",), _p50),
     _P99,

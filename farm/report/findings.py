@@ -166,7 +166,7 @@ def _between(lo: float | None, hi: float | None) -> str:
 def _certainty(cells: Sequence[Cell], best: int, rivals: list[int], surely: Surely) -> str:
     if surely == "doubted":
         doubts = ", ".join(_doubted(_figures(cells[best]))).replace("_", " ")
-        return f"no interval overlaps, but {doubts}"
+        return f"in doubt, {doubts}: no interval overlaps"
     if surely == "clear":
         return "clear: no other interval overlaps"
     if surely == "close":

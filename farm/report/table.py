@@ -22,12 +22,15 @@ class Datum:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """right: numbers, which stand flush right. cut: free text, which a narrow terminal may cut."""
+    """right: numbers, which stand flush right. cut: free text, which a narrow terminal may cut.
+    spare: a column that a terminal too narrow for all leaves out, the largest first; 0 never.
+    """
 
     title: str
     unit: str = ""
     right: bool = False
     cut: bool = False
+    spare: int = 0
 
     @property
     def header(self) -> str:

@@ -18,6 +18,8 @@ SURENESS: Final[dict[str, Tone]] = {
     "alone": "quiet",
 }
 
+_HAS: Final = ", has "  # parts the number that differs from cell to cell from the rest of a reason
+
 
 def overview(report: Report, *, wide: bool = False) -> Table:
     """Return one row per cell, in the order of the manifest: what was asked, found and doubted.
@@ -244,22 +246,32 @@ def _system(system: System) -> str:
     return f"{system.system_class} {system.system_id[:6]}"
 
 
+def _counted(said: str, had: Sequence[str]) -> str:
+    """Return a reason with its number of cells; what each of them had of the needed, as a range."""
+    cells = f"({words.count(len(had), 'cell')})"
+    numbers = [int(each.rstrip(")")) for each in had if each.rstrip(")").isdecimal()]
+    if not numbers:
+        return f"{said} {cells}"
+    low, high = min(numbers), max(numbers)
+    return f"{said}{_HAS}{low if low == high else f'{low} to {high}'}) {cells}"
+
+
 def _notes(report: Report, measures: Sequence[Measure], wide: bool) -> list[str]:
     """Return what the marks of a table mean, each reason once with the number of cells."""
     notes = []
     measured = [each for each in report.cells if isinstance(each.figures, Figures)]
     if measured and not wide:
         notes.append("±: the larger side of the 95 % interval of p50 over processes")
-    counted: dict[str, int] = {}
+    counted: dict[str, list[str]] = {}
     for at, cell in enumerate(report.cells):
         for each in measures if isinstance(cell.figures, Figures) else ():
             shown = _measured(report, at, each)
             if shown.text.endswith("~") or shown.text == words.UNKNOWN:
                 why = shown.why or "too few independent samples for an interval"
                 mark = "~" if shown.text.endswith("~") else words.UNKNOWN
-                said = f"{mark} {each.column.title}: {why}"
-                counted[said] = counted.get(said, 0) + 1
-    notes += [f"{said} ({words.count(times, 'cell')})" for said, times in counted.items()]
+                said, _, has = f"{mark} {each.column.title}: {why}".partition(_HAS)
+                counted.setdefault(said, []).append(has)
+    notes += [_counted(said, had) for said, had in counted.items()]
     came = [said for each in report.cells if (said := _came(report, each))]
     if came:
         notes.append(

@@ -7,6 +7,9 @@ import msgspec
 
 from farm import identity, schema
 from farm.catalog.rows import Row
+from farm.ledger import Slot
+from farm.store import Store, card_key, manifest_key, profile_key
+from farm.sweep import Plan, Planned
 
 RUN = "r-20261130-101500-7f3a91"
 SYSTEM = identity.short_hash("system")
@@ -62,6 +65,7 @@ def repeat(index=0, *, p50_ms=10.0, n=256, flags: Sequence[str] = (), **more) ->
         "wait_share": 0.001,
         "steal_share": 0.0,
         "psi_share": 0.0,
+        "output_digest": "0" * 64,
         "flags": list(flags),
         "phases": [schema.Phase(name="latency", status="done", duration_s=2.5, iterations=n)],
     }
@@ -322,6 +326,51 @@ def manifest(asked: Sequence[schema.Job] = (), **more) -> schema.Manifest:
         "jobs": [schema.Labelled(job_id=each.job_id, labels=labels(each)) for each in asked],
     }
     return schema.Manifest(**(fields | more))
+
+
+def plan(asked: Sequence[schema.Job] = (), **more) -> Plan:
+    """A sweep of these jobs; `more` replaces its fields."""
+    fields = {
+        "name": "quickstart",
+        "source": "configs/sweeps/quickstart.yaml",
+        "source_sha256": identity.content_id(b"sweep"),
+        "jobs": [Planned(job=each, labels=labels(each)) for each in asked],
+        "skipped": [],
+        "effort": schema.Effort(),
+        "bundles": {},
+        "npz": {},
+        "tags": {},
+    }
+    return Plan(**(fields | more))
+
+
+def slot(system_id=SYSTEM, *, node="laptop", classes=("hw.cpu", "any"), **more) -> Slot:
+    """A live CPU slot."""
+    fields = {
+        "node": node,
+        "slot": "cpu:0",
+        "classes": list(classes),
+        "device": "AMD EPYC 7B13",
+        "system_id": system_id,
+        "system_class": "epyc-7b13-2c",
+    }
+    return Slot(**(fields | more))
+
+
+def put(store: Store, *documents: schema.Stored, day="2026-11-30") -> list[str]:
+    """Store profiles, cards and manifests where they belong; return the id of each one's bytes."""
+    ids = []
+    for each in documents:
+        data = schema.encode(each)
+        ids.append(identity.content_id(data))
+        if isinstance(each, schema.Profile):
+            key = profile_key(day, each.job_id, ids[-1])
+        elif isinstance(each, schema.Manifest):
+            key = manifest_key(each.run_id)
+        else:
+            key = card_key(ids[-1])
+        store.put_new(key, data)
+    return ids
 
 
 def _at(rows: Sequence[Sequence[str]], index: int) -> Sequence[str]:

@@ -229,7 +229,7 @@ def test_an_outlier_without_a_cause_is_labelled_unexplained() -> None:
 def test_throughput_runs_a_second_or_long_enough_for_slow_steps(
     step_ms: int, intervals: int
 ) -> None:
-    """At least 1 s and 30 iterations; slow steps up to 10 s, then at least 5."""
+    """At least 1 s and 30 iterations; slow steps up to the budget of 10 s, then at least 5."""
     machine = Machine(lambda _i: step_ms * MS)
 
     count, seconds = phases.throughput(bench(machine), Samples())

@@ -21,6 +21,7 @@ BACKENDS = {
 }
 _ENTRY_POINTS = "profiling_farm.backends"
 _LOW_PRECISION = re.compile(r"Half|BFloat16|Float8|b?float16")
+_FRAMEWORKS = ("torch", "numpy", "onnxruntime")
 _NOT_THERE = re.compile(r"not (implemented|supported)")
 
 
@@ -42,6 +43,7 @@ class StepFacts:
     effective_threads: pool sizes read back. resolved: what `auto` became.
     subnormal_share: the largest share among inputs, parameters and first output; None if the
     backend cannot tell. kinds: what the model is (module, step, fake) and what it takes.
+    output_digest: of the numbers in the first output; "" while there is none.
     """
 
     precision_observed: dict[str, str]
@@ -49,6 +51,7 @@ class StepFacts:
     resolved: dict[str, str]
     subnormal_share: float | None
     kinds: dict[str, str]
+    output_digest: str = ""
 
 
 class Step(Protocol):
@@ -118,8 +121,11 @@ def explain(error: BaseException) -> LoadFailed:
     if isinstance(error, RuntimeError) and _LOW_PRECISION.search(text) and _NOT_THERE.search(text):
         return LoadFailed("unsupported", message)
     if isinstance(error, ModuleNotFoundError):
+        # A missing framework is the node's fault and may be tried elsewhere; any other package is
+        # something that this model asks for.
+        kind = "environment" if error.name in _FRAMEWORKS else "model_error"
         hint = f"install {error.name!r} in the environment of the worker" if error.name else ""
-        return LoadFailed("environment", message, hint)
+        return LoadFailed(kind, message, hint)
     return LoadFailed("model_error", message)
 
 

@@ -69,6 +69,7 @@
     const table = document.getElementById(input.dataset.table);
     const count = document.getElementById(input.dataset.count);
     const all = [...table.tBodies[0].rows];
+    if (all.length < 9) return; // seen at a glance
     input.closest(".filter").hidden = false;
     input.addEventListener("input", () => {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);

@@ -138,6 +138,7 @@ def answered(*made, repeats=3, repeat_set=None) -> int:
         ({"status": "cancelled"}, 0),
         ({"status": "failed", "failure": make.fault("oom")}, 1),
         ({"status": "failed", "failure": make.fault("unsupported")}, 1),
+        ({"status": "failed", "failure": make.fault("host_oom")}, 0),
         ({"status": "failed", "failure": make.fault("crashed")}, 0),
         ({"status": "failed", "failure": make.fault("timeout")}, 0),
         ({"status": "failed", "failure": make.fault("oom"), "system_id": make.OTHER_SYSTEM}, 0),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from farm.errors import Refused
 from farm.stats.spread import (
     bimodal,
+    drift_noise,
     drift_rel,
     iqr_rel,
     lag1,
@@ -173,3 +174,23 @@ def test_the_child_side_statistics_import_no_scipy() -> None:
     )
 
     assert 0 == subprocess.run([sys.executable, "-c", program], check=False).returncode
+
+
+def test_scatter_alone_is_no_drift(seed: int) -> None:
+    """Of level series of 15 noisy samples at most 1 in 10 drifts more than its noise explains."""
+    rng = np.random.default_rng(seed)
+    series = 500.0 * (1 + 0.01 * rng.standard_normal((400, 15)))
+
+    beyond = [abs(drift_rel(each) or 0) > (drift_noise(each) or 0) for each in series]
+
+    assert sum(beyond) <= 40
+
+
+def test_a_ramp_is_more_than_its_noise(seed: int) -> None:
+    """A rise of 10 % over 15 samples with 1 % noise is a drift, every time."""
+    rng = np.random.default_rng(seed)
+    ramp = 500.0 * np.linspace(1.0, 1.1, 15)
+
+    for _ in range(50):
+        found = ramp * (1 + 0.01 * rng.standard_normal(15))
+        assert (drift_rel(found) or 0) > (drift_noise(found) or 0)

@@ -41,6 +41,7 @@ class TorchStep:
         self._prepared = outputs.digest(outputs.leaves(inputs))
         self._output_types: set[object] | None = None
         self._output_share: float | None = None
+        self._output_digest = ""
 
     def __call__(self) -> object:
         return self._run()
@@ -63,6 +64,7 @@ class TorchStep:
                 "model": "module" if self._module is not None else "step",
                 "arrays": self._resolved["arrays"],
             },
+            output_digest=self._output_digest,
         )
 
     def check_output(self, output: object) -> list[str]:
@@ -76,6 +78,7 @@ class TorchStep:
         found = list(outputs.leaves(output))
         self._output_types = {each.dtype for each in found}
         self._output_share = outputs.subnormal_share(found)
+        self._output_digest = outputs.digest(found)
         flags = []
         if not all(outputs.is_finite(each) for each in found):
             flags.append("nonfinite_output")

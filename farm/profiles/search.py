@@ -1,0 +1,135 @@
+"""Which profiles match, and which one is meant: by id, by run and label, by job."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+from farm import identity
+from farm.catalog import rows, winners
+from farm.catalog.rows import Row, Unreadable
+from farm.effort import duration_s
+from farm.errors import Bad, NoResult, Refused, did_you_mean
+from farm.report import cells
+from farm.schema import Profile, Quality
+from farm.store import Store, profile_ids
+from farm.submit import find_run, moment
+from farm.sweep import label_text
+
+_SHORTEST: Final = 6  # digits of an id; fewer are as likely a slip as a reference
+
+# What a profile may be searched by, in words as they stand in a sweep.
+KEYS: Final[Mapping[str, Callable[[Profile], str]]] = {
+    "model": lambda p: p.job.workload.model.name,
+    "precision": lambda p: p.job.workload.precision,
+    "batch": lambda p: str(p.job.workload.batch),
+    "device": lambda p: p.job.selector.value or p.job.selector.kind,
+    "backend": lambda p: p.job.workload.backend,
+    "status": lambda p: p.status,
+    "validity": lambda p: p.quality.validity if isinstance(p.quality, Quality) else "",
+    "run": lambda p: p.run_id,
+    "node": lambda p: p.execution.node,
+    "system_class": lambda p: p.system_class,
+}
+
+
+class Listed(NamedTuple):
+    rows: list[Row]
+    unreadable: list[Unreadable]
+
+
+def listed(
+    store: Store,
+    wheres: Sequence[str],
+    *,
+    since: str | None,
+    all_attempts: bool,
+    now: datetime,
+) -> Listed:
+    """Return the profiles that match, newest first; losers of an attempt only if asked for.
+
+    wheres: `KEY=VALUE`, all of which must hold; any key that is none of ours is a tag.
+    Raises Refused for a word that is no such pair or no duration.
+    """
+    wanted = [_pair(each) for each in wheres]
+    earliest = _earliest(since, now) if since is not None else None
+    found = rows.read(store)
+    chosen = found.rows if all_attempts else [each.row for each in winners.winners(found.rows)]
+    kept = [
+        row
+        for row in chosen
+        if all(_field(row.profile, key) == value for key, value in wanted)
+        and (earliest is None or _taken(row.profile) >= earliest)
+    ]
+    kept.sort(key=lambda row: (_taken(row.profile), row.profile_id), reverse=True)
+    return Listed(kept, found.unreadable)
+
+
+def find(store: Store, wanted: str) -> Row:
+    """Return the profile of an id, its unique beginning, `RUN/LABEL`, or a job id (its winner).
+
+    Raises Refused if several match, NoResult if none does.
+    """
+    run, slash, label = wanted.partition("/")
+    if slash:
+        return _of_label(store, run, label)
+    if not re.fullmatch(rf"[0-9a-f]{{{_SHORTEST},64}}", wanted):
+        raise Refused(
+            f"{wanted!r} is no profile",
+            why=f"a profile is an id or at least {_SHORTEST} digits of one, RUN/LABEL, or a job id",
+            hint="`farm profiles list` shows them",
+        )
+    found = rows.read(store)
+    by_id: dict[str, Row | Unreadable] = {}
+    for row in sorted(found.rows, key=winners.order, reverse=True):
+        by_id |= {row.profile_id: row, row.profile.job_id: row}
+    for each in found.unreadable:
+        by_id.setdefault((profile_ids(each.key) or ("", each.key))[1], each)
+    one = by_id[identity.match(wanted, by_id, thing="profile")]
+    if isinstance(one, Unreadable):
+        raise Bad(f"profile {wanted} cannot be read", why=f"{one.key}: {one.reason}")
+    return one
+
+
+def _of_label(store: Store, run: str, label: str) -> Row:
+    expected = find_run(store, run)
+    run_id = expected.run_id
+    labels = {label_text(each.labels): each.job_id for each in expected.jobs}
+    # A label may be written with `-` in place of `/`, as it stands in file names.
+    spelled = {text.replace("/", "-"): job_id for text, job_id in labels.items()}
+    job_id = labels.get(label) or spelled.get(label)
+    if job_id is None:
+        raise NoResult(
+            f"run {run_id} has no job {label!r}",
+            hint=did_you_mean(label, list(labels)) or f"`farm status {run_id}` lists its jobs",
+        )
+    best = winners.winners(rows.read(store, job_ids={job_id}).rows)
+    answers = cells.scope(expected, best).by_job
+    if job_id not in answers:
+        raise NoResult(f"{label} of run {run_id} has no profile yet", hint=f"farm resume {run_id}")
+    return answers[job_id][0].row
+
+
+def _pair(word: str) -> tuple[str, str]:
+    key, sign, value = word.partition("=")
+    if not (key and sign):
+        raise Refused(f"{word!r} is not KEY=VALUE", why=f"keys: {', '.join(KEYS)}, or a tag")
+    return key, value
+
+
+def _field(profile: Profile, key: str) -> str | None:
+    return KEYS[key](profile) if key in KEYS else profile.execution.tags.get(key)
+
+
+def _earliest(word: str, now: datetime) -> datetime:
+    seconds = duration_s(word)
+    if seconds is None:
+        raise Refused(f"--since {word!r} is no duration", why="write 90s, 10m, 12h or 7d")
+    try:
+        return now - timedelta(seconds=seconds)
+    except OverflowError:  # before the year 1: since ever
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _taken(profile: Profile) -> datetime:
+    return moment(profile.execution.started_at)

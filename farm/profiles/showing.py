@@ -1,0 +1,193 @@
+"""Profiles for a person: rows of a table, and one profile on one screen."""
+
+from collections.abc import Sequence
+
+from farm.catalog.rows import Row
+from farm.profiles.search import KEYS
+from farm.report import words
+from farm.report.table import Column, Datum, Table
+from farm.schema import Failure, Latency, Memory, Profile, Quality, Throughput
+from farm.sweep import label_text
+
+
+def table(found: Sequence[Row], *, of: int) -> Table:
+    """Return profiles for a person."""
+    columns = (
+        Column("profile"),
+        Column("job", cut=True),
+        Column("state"),
+        Column("p50", "ms", right=True),
+        Column("throughput", "1/s", right=True),
+        Column("system", cut=True),
+        Column("taken"),
+        Column("run"),
+    )
+    shown = tuple(_row(each) for each in found)
+    more = of - len(shown)
+    notes = (f"and {words.count(more, 'profile')} more; --limit shows them",) if more > 0 else ()
+    return Table("", columns, shown, notes)
+
+
+def document(row: Row) -> dict[str, object]:
+    """Return one line of the list as plain data."""
+    profile = row.profile
+    keys = {key: of(profile) for key, of in KEYS.items()}
+    figures: dict[str, object] = {}
+    if isinstance(profile.latency, Latency):
+        figures["p50_ms"] = profile.latency.p50_ms
+    if isinstance(profile.throughput, Throughput):
+        rate = figures["throughput_items_per_s"] = profile.throughput.throughput_items_per_s
+        why = profile.null_reasons.get("throughput.throughput_items_per_s", "")
+        figures |= {} if rate is not None else {"null_reasons": {"throughput_items_per_s": why}}
+    return {
+        "schema": "farm.profile_row/v1",
+        "profile_id": row.profile_id,
+        "job_id": profile.job_id,
+        **keys,
+        "batch": profile.job.workload.batch,
+        "tags": profile.execution.tags,
+        "taken_at": profile.execution.started_at,
+        **figures,
+    }
+
+
+def screen(row: Row) -> list[str | Table]:
+    """Return one profile on one screen."""
+    profile = row.profile
+    execution = profile.execution
+    heading = f"{label(profile)}   {state(profile)}   profile {row.profile_id[:12]}"
+    shown: list[str | Table] = [heading]
+    if isinstance(profile.failure, Failure):
+        failure = profile.failure
+        shown += [f"✗ {failure.kind} in phase {failure.phase}: {failure.message}"]
+        shown += [f"  {failure.hint}"] if failure.hint else []
+        shown += [f"last output:\n{failure.log_tail}"] if failure.log_tail else []
+    if isinstance(profile.latency, Latency):
+        shown.append(_figures(profile, profile.latency))
+    if isinstance(profile.quality, Quality):
+        shown += _quality(profile.quality)
+    if profile.repeats:
+        shown.append(_repeats(profile))
+    shown += [
+        f"taken    {execution.started_at} on {execution.node}, {execution.device.name} "
+        f"({execution.device.slot}, cores {execution.device.cpus}, "
+        f"{words.count(execution.threads, 'thread')}), farm {execution.farm_version}",
+        f"job      {profile.job_id}   attempt {profile.attempt} of run {profile.run_id}",
+        f"cell     {profile.cell_id}   protocol {profile.protocol_id[:12]}",
+        f"system   {profile.system_class}   {profile.system_id}",
+        f"kept     {', '.join(profile.artifacts) or 'no artefacts'}",
+        f"again    farm profiles get {row.profile_id[:12]} job | farm-worker run -",
+    ]
+    return shown
+
+
+def label(profile: Profile) -> str:
+    workload, selector = profile.job.workload, profile.job.selector
+    labels = {
+        "model": workload.model.name,
+        "precision": workload.precision,
+        "batch": str(workload.batch),
+        "device": selector.value or selector.kind,
+    }
+    return label_text(labels)
+
+
+def state(profile: Profile) -> str:
+    if isinstance(profile.failure, Failure):
+        return profile.failure.kind
+    return profile.quality.validity if isinstance(profile.quality, Quality) else profile.status
+
+
+def _figures(profile: Profile, latency: Latency) -> Table:
+    lines: list[tuple[Datum, ...]] = []
+    for q in (50, 90, 95, 99):
+        value = getattr(latency, f"p{q}_ms")
+        lo, hi = getattr(latency, f"p{q}_lo_ms"), getattr(latency, f"p{q}_hi_ms")
+        why = profile.null_reasons.get(f"latency.p{q}_lo_ms", "")
+        between = words.interval(lo, hi, value=value, half=None) if lo is not None else "–"
+        mark = "" if getattr(latency, f"p{q}_reliable") else " ~"
+        lines.append(
+            (
+                Datum(f"latency p{q}"),
+                Datum(words.number(value) + mark),
+                Datum("ms"),
+                Datum(between),
+                Datum(words.reason(why) if why else ""),
+            )
+        )
+    if isinstance(profile.throughput, Throughput):
+        rate, item = profile.throughput, profile.job.workload.item
+        value = rate.throughput_items_per_s
+        between = words.interval(rate.lo, rate.hi, value=value or 0.0, half=None)
+        lines.append(
+            _line(profile, "throughput.throughput_items_per_s", value, f"{item}s/s", between)
+        )
+    if isinstance(profile.memory, Memory):
+        peak = profile.memory.cpu_rss_peak_bytes
+        mib = None if peak is None else peak / 2**20
+        lines.append(_line(profile, "memory.cpu_rss_peak_bytes", mib, "MiB", words.UNKNOWN))
+    columns = (
+        Column("figure"),
+        Column("value", right=True),
+        Column("unit"),
+        Column("95 % interval"),
+        Column("why not", cut=True),
+    )
+    return Table("", columns, tuple(lines))
+
+
+def _line(
+    profile: Profile, path: str, value: float | None, unit: str, between: str
+) -> tuple[Datum, ...]:
+    why = profile.null_reasons.get(path, "")
+    name = {"memory.cpu_rss_peak_bytes": "host memory peak"}.get(path, path.partition(".")[0])
+    shown = words.number(value)
+    reason = words.reason(why) if why else ""
+    return (Datum(name), Datum(shown), Datum(unit), Datum(between), Datum(reason))
+
+
+def _repeats(profile: Profile) -> Table:
+    columns = (
+        Column("repeat", right=True),
+        Column("p50", "ms", right=True),
+        Column("n", right=True),
+        Column("warm-up"),
+        Column("wait", right=True),
+        Column("doubts", cut=True),
+    )
+    lines = tuple(
+        (
+            Datum(str(each.index)),
+            Datum(words.number(each.p50_ms)),
+            Datum(str(each.n)),
+            Datum(f"{each.warmup_iterations} in {each.warmup_s:.1f} s, {each.warmup_stop}"),
+            Datum(words.percent(each.wait_share)),
+            Datum(", ".join(words.flag(flag) for flag in each.flags)),
+        )
+        for each in profile.repeats
+    )
+    return Table("", columns, lines)
+
+
+def _quality(quality: Quality) -> list[str | Table]:
+    doubts = ", ".join(words.flag(each) for each in quality.flags) or "no doubt"
+    said: list[str | Table] = [f"quality  {quality.validity}, {quality.stability}: {doubts}"]
+    said += [f"beside   {each}" for each in quality.neighbours]
+    return said
+
+
+def _row(row: Row) -> tuple[Datum, ...]:
+    profile = row.profile
+    latency, throughput = profile.latency, profile.throughput
+    p50 = latency.p50_ms if isinstance(latency, Latency) else None
+    rate = throughput.throughput_items_per_s if isinstance(throughput, Throughput) else None
+    return (
+        Datum(row.profile_id[:12]),
+        Datum(label(profile)),
+        Datum(state(profile)),
+        Datum(words.number(p50)),
+        Datum(words.number(rate)),
+        Datum(profile.system_class),
+        Datum(profile.execution.started_at[:16].replace("T", " ")),
+        Datum(profile.run_id),
+    )

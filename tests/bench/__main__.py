@@ -1,0 +1,29 @@
+"""Print the page: `python -m tests.bench`, or some of its parts by name."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from tests.bench import job, loop, queue, store
+from tests.bench.row import Row, page
+
+PARTS = {"loop": loop.rows, "job": job.rows, "queue": queue.rows, "store": store.rows}
+
+
+def main(names: list[str]) -> None:
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, python {platform.python_version()}, "
+          f"{os.cpu_count()} CPUs, load {load}")  # fmt: skip
+
+    def rows() -> Iterator[Row]:
+        for name in names or list(PARTS):
+            yield from PARTS[name]()
+
+    for line in page(rows()):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

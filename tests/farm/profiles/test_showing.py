@@ -1,0 +1,132 @@
+"""Profiles for a person, and as the lines of a list: no figure without its doubt or its reason."""
+
+import msgspec
+import pytest
+
+from farm import profiles, schema
+from farm.report.table import Table
+from tests.farm import make
+
+
+def cells(table: Table) -> list[tuple[str, ...]]:
+    return [tuple(each.text for each in row) for row in table.rows]
+
+
+def told(document) -> str:
+    """Everything a screen says, as text."""
+    blocks = profiles.screen(make.row(document))
+    return "\n".join(
+        each if isinstance(each, str) else "\n".join(" ".join(row) for row in cells(each))
+        for each in blocks
+    )
+
+
+def test_a_row_names_job_state_figures_system_time_and_run():
+    row = make.row(make.profile())
+
+    table = profiles.table([row], of=1)
+
+    figures = ("mlp/fp32/b1/cpu", "valid", "10.00", "100.0", "epyc-7b13-2c")
+    assert [(row.profile_id[:12], *figures, "2026-11-30 10:15", make.RUN)] == cells(table)
+    assert () == table.notes
+
+
+@pytest.mark.parametrize(
+    ("made", "state"),
+    [
+        ({"flags": ["drifting"]}, "degraded"),
+        ({"flags": ["contended"]}, "invalid"),
+        ({"status": "failed", "failure": make.fault("oom")}, "oom"),
+        ({"status": "infra", "failure": make.fault("worker_lost")}, "worker_lost"),
+    ],
+)
+def test_a_row_without_a_good_figure_says_what_it_is(made, state):
+    (row,) = cells(profiles.table([make.row(make.profile(**made))], of=1))
+
+    assert state == row[2]
+    assert ("–" in row) == ("status" in made)
+
+
+def test_a_table_says_what_it_leaves_out():
+    assert ("and 2 profiles more; --limit shows them",) == profiles.table(
+        [make.row(make.profile())], of=3
+    ).notes
+
+
+def test_a_line_of_the_list_is_a_document():
+    """Keys as they are searched by; figures that cannot exist are absent."""
+    document = profiles.document(make.row(make.profile(tags={"a": "b"})))
+
+    assert ("farm.profile_row/v1", "mlp", 1, 10.0, 100.0, {"a": "b"}) == (
+        document["schema"],
+        document["model"],
+        document["batch"],
+        document["p50_ms"],
+        document["throughput_items_per_s"],
+        document["tags"],
+    )
+    failed = profiles.document(make.row(make.profile(status="failed")))
+    assert "p50_ms" not in failed
+    assert "failed" == failed["status"]
+
+
+def test_a_null_of_a_line_has_its_reason():
+    """The one mechanism for nulls holds here too."""
+    document = make.profile()
+    throughput = schema.Throughput(
+        throughput_items_per_s=None, lo=None, hi=None, window_s=None, method="back_to_back"
+    )
+    reasons = {f"throughput.{each}": "phase_failed" for each in _NULLS}
+    document = msgspec.structs.replace(
+        document, throughput=throughput, null_reasons={**document.null_reasons, **reasons}
+    )
+
+    line = profiles.document(make.row(document))
+
+    assert line["throughput_items_per_s"] is None
+    assert {"throughput_items_per_s": "phase_failed"} == line["null_reasons"]
+    assert "throughput – items/s – the pass failed" in told(document)
+
+
+_NULLS = ("throughput_items_per_s", "lo", "hi", "window_s")
+
+
+def test_a_screen_shows_figures_quality_repeats_and_the_way_back():
+    said = told(make.profile(flags=["drifting"], neighbours=["python (pid 7), 97 % of a core"]))
+
+    for words in (
+        "mlp/fp32/b1/cpu   degraded   profile ",
+        "latency p50 10.00 ms [9.96, 10.04]",
+        "throughput 100.0 items/s [99.0, 101.0]",
+        "host memory peak 300.0 MiB",
+        "quality  degraded, stable: the times drifted by more than 2 %",
+        "beside   python (pid 7), 97 % of a core",
+        "40 in 0.4 s, converged",
+        "taken    2026-11-30T10:15:00Z on laptop, AMD EPYC 7B13 (cpu:0, cores [0, 1], 2 threads)",
+        "attempt 1 of run " + make.RUN,
+        "job | farm-worker run -",
+    ):
+        assert words in said
+
+
+def test_a_figure_without_an_interval_is_marked_and_says_why():
+    said = told(make.profile(repeats=1, n=64))
+
+    assert "latency p50 10.00 ~ ms – one repeat gives no interval" in said
+    assert "latency p99 11.20 ~ ms – too few independent samples for an interval" in said
+
+
+def test_a_failure_shows_cause_phase_hint_and_last_output():
+    """And no table of figures that are not there."""
+    failed = make.profile(status="failed", failure=make.fault("oom", hint="take a smaller batch"))
+
+    said = told(failed)
+
+    for words in (
+        "✗ oom in phase warmup: needed 91 of 80 GiB",
+        "  take a smaller batch",
+        "last output:\nTraceback",
+        "kept     no artefacts",
+    ):
+        assert words in said
+    assert "latency" not in said
