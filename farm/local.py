@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from celery import Celery
 
 READY_S: Final = 60.0
+WAITING: Final = "waiting for a device: "  # what an agent's log says while another farm has it
 POLL_S: Final = 0.5
 _AGENT_RESTARTS: Final = 5
 _WORDS: Final = {"RUNNING": "measuring", "DEAD": "failed"}
@@ -77,28 +78,39 @@ def slots_here(state: Path, devices: str) -> list[Slot]:
 
 @contextmanager
 def farm_here(
-    *, state: Path, store: str, devices: str, environ: Mapping[str, str]
+    *,
+    state: Path,
+    store: str,
+    devices: str,
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
 ) -> Iterator[Here]:
     """Yield a running farm on this machine; nothing of it is left when the block has ended.
 
-    Raises NoResult if no device answers, Unreachable if the broker does not come up.
+    say: hears that another command of this machine has the device and we wait for it. Raises
+    NoResult if no device answers, Unreachable if the broker does not come up.
     """
     with _stoppable(), embedded.broker(state, when_alone=_forget) as server:
         ledger = Ledger(server.url)
         ledger.setup()
         running: list[embedded.Agent] = []
+        cores = _affinity()
 
         def start() -> "embedded.Agent":
-            agent = embedded.start_agent(
-                url=server.url, store=store, state=state, devices=devices, environ=environ
-            )
+            with _on(cores):  # an agent that is started again must see the same machine
+                agent = embedded.start_agent(
+                    url=server.url, store=store, state=state, devices=devices, environ=environ
+                )
             running.append(agent)
             return agent
 
         try:
             agents = _Agents(start)
-            slots = _await_slots(ledger, agents)
-            with _aside(server.pid):
+            slots = _await_slots(ledger, agents, say)
+            with suppress(OSError):  # the server of somebody else's command keeps its cores
+                _pin(server.pid, cores[:1])
+            # Stand aside while this machine measures: the lowest core is for housekeeping.
+            with _on(cores[:1]):
                 yield Here(ledger, broker.connect(server.url), agents, slots)
         except BaseException:  # whatever it is, nobody waits for the jobs in hand any more
             for agent in running:
@@ -238,24 +250,25 @@ def _forget(server: embedded.Server) -> None:
     ledger.close()
 
 
-@contextmanager
-def _aside(server_pid: int) -> Iterator[None]:
-    """Keep ourselves and the broker on the housekeeping core while this machine measures.
+def _affinity() -> list[int]:
+    """Return the logical CPUs that we may use, ascending; none where a system cannot pin."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
-    That is the lowest one we may use, as the workers choose it; they were started before this.
-    """
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    allowed = os.sched_getaffinity(0)
-    housekeeping = {min(allowed)}
-    for pid in (0, server_pid):
-        with suppress(OSError):  # the server of another user's process keeps its cores
-            os.sched_setaffinity(pid, housekeeping)
+
+def _pin(pid: int, cores: Sequence[int]) -> None:
+    if cores:
+        os.sched_setaffinity(pid, cores)
+
+
+@contextmanager
+def _on(cores: Sequence[int]) -> Iterator[None]:
+    """Keep to these cores for the length of a block."""
+    former = _affinity()
+    _pin(0, cores)
     try:
         yield
     finally:
-        os.sched_setaffinity(0, allowed)
+        _pin(0, former)
 
 
 @contextmanager
@@ -273,14 +286,24 @@ def _stoppable() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def _await_slots(ledger: Ledger, agents: _Agents) -> list[Slot]:
-    """Wait until this machine's slots are registered, by our agent or by one that runs already."""
+def _await_slots(ledger: Ledger, agents: _Agents, say: Callable[[str], None]) -> list[Slot]:
+    """Wait until this machine's slots are registered, by our agent or by one that runs already.
+
+    An agent that waits for a device which another folder's farm serves is waited for.
+    """
     deadline = time.monotonic() + READY_S
+    told = False
     while time.monotonic() < deadline:
         slots = ledger.slots()
         if slots:
             return slots
         agents.look_after()
+        _, waits, why = agents.current.tail().rpartition("starting\n")[2].rpartition(WAITING)
+        if waits:
+            deadline = time.monotonic() + READY_S
+            if not told:
+                say(f"waiting: {why.splitlines()[0].strip()}")
+                told = True
         time.sleep(0.05)
     raise NoResult(
         f"no device of this machine answered within {READY_S:.0f} s",

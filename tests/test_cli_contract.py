@@ -298,6 +298,20 @@ def test_a_bad_farm_toml_is_refused_by_every_verb(farm, world, monkeypatch):
         assert (2, True) == (said.code, "unknown setting 'stoer'" in said.err), words
 
 
+def test_a_folder_that_was_deleted_under_us_is_said_so(farm, tmp_path, monkeypatch):
+    """Not a bug of ours: somebody removed the place we stand in."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    for words in (["status"], ["run", "sweep.yaml"], ["profiles", "list"]):
+        assert (2, "", "error: the current folder is gone") == (
+            *farm(*words)[:2],
+            farm(*words).err.splitlines()[0],
+        )
+
+
 # ── good requests ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -400,7 +414,7 @@ def test_damage_in_the_store_is_told_and_is_a_bad_answer(farm, world, tmp_path):
     report = farm("report", "--store", str(tmp_path / "store"))
 
     assert (3, True) == (listed.code, "warning: unreadable: inbox/v1/" in listed.err)
-    assert (1, True) == (report.code, "unreadable" in report.out)
+    assert (1, True) == (report.code, "✗ inbox/v1/" in report.out)
 
 
 def test_a_report_is_written_by_the_ending_of_its_name(farm, world, tmp_path):

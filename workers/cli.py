@@ -18,6 +18,7 @@ from workers import talk
 
 if TYPE_CHECKING:
     from farm.settings import Settings
+    from workers.lease import Taken
     from workers.node import Served
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -61,6 +62,7 @@ def start(
     from workers.node import offer, take
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s agent %(levelname)s %(message)s")
+    logging.getLogger(__name__).info("starting")
     state, settings = _places(state_dir)
     if not settings.broker.value:
         raise Refused("no broker is named", hint="set FARM_BROKER, or `broker` in farm.toml")
@@ -69,7 +71,7 @@ def start(
     lifeline = 0 if os.environ.get("FARM_LIFELINE") == "stdin" else None
     served = take(
         offer(state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots),
-        wait=lambda: lifeline is not None and _still_wanted(lifeline),
+        wait=_Patience(lifeline),
     )
     agent = Agent(
         served,
@@ -225,7 +227,10 @@ def _places(state_dir: str) -> tuple[Path, "Settings"]:
     from farm import settings
     from workers.node import default_state
 
-    found = settings.load({}, env=os.environ, cwd=Path.cwd(), home=Path.home())
+    try:
+        found = settings.load({}, env=os.environ, cwd=Path.cwd(), home=Path.home())
+    except FileNotFoundError as error:
+        raise Refused("the current folder is gone", hint="cd to another one") from error
     state = Path(state_dir) if state_dir else default_state()
     try:
         state.mkdir(parents=True, exist_ok=True)
@@ -234,15 +239,27 @@ def _places(state_dir: str) -> tuple[Path, "Settings"]:
     return state.absolute(), found
 
 
-def _still_wanted(lifeline: int) -> bool:
-    """Wait half a second for a device that is served; False once whoever started us is gone.
+class _Patience:
+    """Waits for a device that is served, for as long as whoever started us lives.
 
-    A second `farm run` on a machine shares the first one's workers, and has its own ready for when
-    these end.
+    A second `farm run` of a machine shares the first one's workers, or waits for those of another
+    folder, and has its own ready for when these end.
     """
-    import select
 
-    return not select.select([lifeline], [], [], 0.5)[0]
+    def __init__(self, lifeline: int | None) -> None:
+        self._lifeline = lifeline
+        self._told = ""
+
+    def __call__(self, taken: "Taken") -> bool:
+        import logging
+        import select
+
+        if self._lifeline is None:
+            return False
+        if self._told != str(taken):
+            self._told = str(taken)
+            logging.getLogger(__name__).info("waiting for a device: %s", taken)
+        return not select.select([self._lifeline], [], [], 0.5)[0]
 
 
 def _one(state: Path, *, device: str, name: str, lock_dir: str) -> "Served":

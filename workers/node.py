@@ -86,10 +86,10 @@ def offer(
     return served
 
 
-def take(served: Sequence[Served], *, wait: Callable[[], bool]) -> list[Served]:
+def take(served: Sequence[Served], *, wait: Callable[[lease.Taken], bool]) -> list[Served]:
     """Return the devices with their locks, all of them or none.
 
-    wait: asked while somebody else serves one of them; True means try again, False give up.
+    wait: asked, with who holds it, while somebody else serves one of them; True means try again.
     Raises Taken, naming the holder, when it gives up.
     """
     while True:
@@ -102,7 +102,7 @@ def take(served: Sequence[Served], *, wait: Callable[[], bool]) -> list[Served]:
         except NoResult as error:
             for lock in locks:
                 lock.release()
-            if not isinstance(error, lease.Taken) or not wait():
+            if not isinstance(error, lease.Taken) or not wait(error):
                 raise
 
 

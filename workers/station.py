@@ -5,6 +5,7 @@ The same station serves tickets in a slot worker and one job by hand in `farm-wo
 
 import gzip
 import os
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from workers import lease
 from workers.devices import child_environment, core_names
 from workers.host import Host, neighbours
 from workers.launch import Ended, Limits, launch
-from workers.measure import Attempt, measure, merged_log, merged_samples
+from workers.measure import Attempt, Interrupted, measure, merged_log, merged_samples
 from workers.record import Assignment
 
 
@@ -30,7 +31,7 @@ from workers.record import Assignment
 class Station:
     """A device of this node, ready to measure; store is None where nothing can be fetched.
 
-    flags: doubts that hold for every job of the slot.
+    flags: doubts that hold for every job of the slot. start: runs one child, as `launch` does.
     """
 
     node: str
@@ -44,6 +45,7 @@ class Station:
     store: Store | None
     version: str
     host: Host
+    start: Callable[..., Ended] = launch
 
     def measure(
         self,
@@ -89,6 +91,7 @@ class Station:
             core_names(self.host, self.device.cpus),
             directory=self.lock_dir,
             holder=self.worker,
+            sleep=lambda seconds: _pause(seconds, stop_fd),
         ) as held:
             return measure(
                 tried,
@@ -124,7 +127,7 @@ class Station:
         limit = effort.memory_limit_bytes or self.host.memory_to_use() or 0
         limited = msgspec.structs.replace(effort, memory_limit_bytes=limit)
         before = self.host.processes()
-        ended = launch(
+        ended = self.start(
             msgspec.structs.replace(asked, effort=limited),
             environment=child_environment(
                 os.environ, threads=asked.threads, folder=Path(asked.folder)
@@ -137,6 +140,12 @@ class Station:
         )
         after = self.host.processes()
         return ended, tuple(neighbours(before, after, cpus=self.device.cpus, seconds=ended.seconds))
+
+
+def _pause(seconds: float, stop_fd: int) -> None:
+    """Wait for a device that somebody else holds, unless we are told to stop meanwhile."""
+    if select.select([stop_fd], [], [], seconds)[0]:
+        raise Interrupted
 
 
 def put_artifacts(store: Store, folder: Path) -> dict[str, Artifact]:

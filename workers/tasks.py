@@ -26,6 +26,7 @@ from farm.schema import Order, Profile
 from farm.store import NotFound, StoreError, open_store, profile_ids, profile_key
 from workers.control import Control, Holding, Setup, Stop
 from workers.host import Host
+from workers.launch import Ended, launch
 from workers.measure import Interrupted
 from workers.station import Station, put_artifacts, put_card
 
@@ -33,9 +34,19 @@ log = logging.getLogger(__name__)
 
 
 class SlotWorker:
-    """One device's worker: at most one entry in hand, and one child running for it."""
+    """One device's worker: at most one entry in hand, and one child running for it.
 
-    def __init__(self, setup: Setup, control: Control, *, version: str) -> None:
+    start: runs a child, as `launch` does.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        control: Control,
+        *,
+        version: str,
+        start: Callable[..., Ended] = launch,
+    ) -> None:
         self._slot, self._owner = setup.slot, setup.owner
         self._control = control
         self._ledger = Ledger(setup.broker)
@@ -54,6 +65,7 @@ class SlotWorker:
             store=self._store,
             version=version,
             host=Host(),
+            start=start,
         )
         self._stop_r, self._stop_w = os.pipe()
         self._stop: Stop | None = None

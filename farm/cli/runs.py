@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farm.cli.talk import Talk, check_place, write_whole
+from farm.cli.talk import Talk, check_place, current_folder, write_whole
 from farm.errors import NoResult, Refused, Stopped
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def run(
     state = Path(chosen.state.value)
     if output and not no_report:
         check_place(Path(output))
-    with _farm(state, chosen.store.value, devices) as here:
+    with _farm(state, chosen.store.value, devices, console) as here:
         outlook = submit.outlook(
             plan, store=where, slots=here.slots, force=force, tags=marks, now=datetime.now(UTC)
         )
@@ -125,7 +125,7 @@ def resume(
         _dry(talk, console, expected, [each.job_id for each in lacking])
         return
     where.probe()
-    with _farm(state, chosen.store.value, devices) as here:
+    with _farm(state, chosen.store.value, devices, console) as here:
         lacking = submit.missing(expected, where, here.slots)
         served = submit.takeable(lacking, here.slots)
         for line in planning.owed(expected, lacking, served):
@@ -245,13 +245,15 @@ def _planned(
     from farm.sweep import expand, load
 
     said = [*sets, f"measure.effort={effort}"] if effort else list(sets)
-    return expand(load(list(sweeps), said, root=Path.cwd()), effort=talk.settings().effort.value)
+    return expand(
+        load(list(sweeps), said, root=current_folder()), effort=talk.settings().effort.value
+    )
 
 
-def _farm(state: Path, store: str, devices: str) -> Any:
+def _farm(state: Path, store: str, devices: str, console: "Console") -> Any:
     from farm.local import farm_here
 
-    return farm_here(state=state, store=store, devices=devices, environ=os.environ)
+    return farm_here(state=state, store=store, devices=devices, environ=os.environ, say=console.say)
 
 
 def _announce(console: "Console", outlook: "Outlook", *, force: bool) -> None:

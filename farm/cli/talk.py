@@ -1,5 +1,6 @@
 """The context of a command: how to speak, which settings hold, where the store is."""
 
+import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -56,13 +57,23 @@ class Talk:
         from farm import settings
 
         return settings.load(
-            {"config": self.config, **flags}, env=os.environ, cwd=Path.cwd(), home=Path.home()
+            {"config": self.config, **flags}, env=os.environ, cwd=current_folder(), home=Path.home()
         )
 
     def store(self, url: str) -> "Store":
         from farm.store import open_store
 
         return open_store(url)
+
+
+def current_folder() -> Path:
+    """Return the folder that relative names start from; raise Refused if it was deleted."""
+    from farm.errors import Refused
+
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise Refused("the current folder is gone", hint="cd to another one") from error
 
 
 def check_place(path: Path) -> None:
@@ -101,4 +112,4 @@ def _beside(path: Path) -> Iterator[Path]:
 
 def _open(stream: TextIO | None) -> TextIO:
     """Return the stream; one that was closed before we began swallows what is written."""
-    return stream if stream is not None else open(os.devnull, "w")
+    return stream if stream is not None else io.StringIO()

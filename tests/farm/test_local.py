@@ -130,7 +130,7 @@ class Farm:
             state = "FAILED" if made.get("status") == "failed" else "DONE"
             self.ledger.finish(claim, state=state, cause="ok", profile_key=key)
 
-    def follow(self, work: Callable[[], None], *, timeout_s=None, slots=None) -> None:
+    def follow(self, work: Callable[[], None], *, timeout_s=60, slots=None) -> None:
         def sleep(seconds: float) -> None:
             self.now += seconds
             work()

@@ -46,6 +46,7 @@ def test_a_killed_process_costs_no_cell(place: Place, victim: str) -> None:
     assert 0 == code, out + err
     assert "3 cells: 3 ok   COMPLETE" in out
     assert_each_once(place, 3)
+    assert 1 == len({tuple(each["execution"]["device"]["cpus"]) for each in place.profiles()})
 
 
 def test_a_crash_costs_at_most_the_repeat_in_hand(place: Place) -> None:
@@ -122,6 +123,20 @@ def test_two_runs_at_once_share_the_machine(place: Place) -> None:
 
     assert [0, 0] == codes
     assert_each_once(place, 4)
+
+
+def test_a_run_in_another_folder_waits_for_the_device(place: Place, tmp_path: Path) -> None:
+    """A device serves one at a time (X1): the run of another folder says whom it waits for."""
+    first = started(place, place.sweep("one", batches=[1, 2], iterations=200))
+    other = Place(tmp_path / "other")
+    second = other.start("run", other.sweep("two", iterations=200))
+
+    assert 0 == ended(first)[0]
+    code, out, err = ended(second)
+
+    assert 0 == code, out + err
+    assert "waiting: device cpu:0 is taken" in err
+    other.assert_quiet()
 
 
 def test_the_second_run_goes_on_when_the_first_is_killed(place: Place) -> None:

@@ -1,0 +1,75 @@
+"""A child that a test writes: it stands in for `launch`, and leaves what a real one would."""
+
+import select
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from farm.schema import Failure
+from tests.workers import make
+from workers.launch import Ended, Limits
+from workers.record import Assignment
+
+
+class Child:
+    """Ends well with a quiet record, unless it is told otherwise.
+
+    during: called in the middle of each repeat. fails: the failures of the next repeats, in order,
+    "" for none. A stop is obeyed at once.
+    """
+
+    def __init__(self, *fails: str, during: Callable[[int], None] = lambda _index: None) -> None:
+        self.fails, self.during = list(fails), during
+        self.asked: list[Assignment] = []
+        self.leases: list[Sequence[int]] = []
+        self.environment: Mapping[str, str] = {}
+
+    def __call__(
+        self,
+        assignment: Assignment,
+        *,
+        environment: Mapping[str, str],
+        leases: Sequence[int],
+        limits: Limits,
+        stop_fd: int,
+        clock: Callable[[], float],
+        on_progress: Callable[[str, int], None],
+    ) -> Ended:
+        self.asked.append(assignment)
+        self.leases.append(list(leases))
+        self.environment = environment
+        on_progress("load", 0)
+        on_progress("latency", 40)
+        self.during(assignment.index)
+        if select.select([stop_fd], [], [], 0)[0]:
+            return ended(cause="stopped", record=None, exit_code=None, signal="SIGTERM")
+        kind = self.fails.pop(0) if self.fails else ""
+        if kind:
+            failure = Failure(kind=kind, phase="first", message=f"told to fail with {kind}")
+            return ended(record=make.record(assignment.index, failure=failure))
+        samples: dict[str, Any] = dict(make.arrays(seed=assignment.index))
+        np.savez(Path(assignment.folder) / "samples.npz", **samples)
+        return ended(record=make.record(assignment.index))
+
+
+def ended(**changes: Any) -> Ended:
+    """How a child ends that said nothing unusual."""
+    fields = {
+        "cause": "ended",
+        "exit_code": 0,
+        "signal": None,
+        "record": None,
+        "phase": "latency",
+        "output": b"hello from the model\n",
+        "seconds": 1.0,
+    }
+    return Ended(**(fields | changes))
+
+
+def order(repeats: int = 1, **changes: Any) -> Any:
+    """An order that a scripted child answers quickly; changes go to its job's workload."""
+    asked = make.order(repeats)
+    return msgspec.structs.replace(asked, job=make.job(**changes))

@@ -1,0 +1,151 @@
+"""One job by hand: what is read, what is said, and the exit code that a profile earns."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from farm import schema
+from farm.errors import NoVerdict, Refused
+from farm.store import LocalStore
+from tests.farm import make as farm_make
+from tests.workers import make
+from tests.workers.scripted import Child, order
+from workers import hand
+from workers.host import Host
+from workers.station import Station
+
+
+def test_a_job_becomes_an_order_of_the_asked_effort() -> None:
+    job = make.job()
+
+    found = hand.order(schema.encode(job), name="job.json", effort="quick")
+
+    assert (job, "quick", 2, "base") == (
+        found.job,
+        found.effort.level,
+        found.effort.repeats,
+        found.repeat_set,
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"{}",
+        b"[" * 100_000,
+        b'{"schema": "farm.job/v2"}',
+        b'{"schema": "farm.order/v1"}',
+        b'{"schema": "farm.job/v1", "workload": 1}',
+        schema.encode(make.job())[:-1] + b', "more": 1}',
+        schema.encode(make.job()).replace(b'"fp32"', b'"fp61"'),
+    ],
+    ids=lambda data: repr(data[:30]),
+)
+def test_anything_else_is_refused_by_its_name(data: bytes) -> None:
+    """An unknown field is a mistake: it might have changed what is measured."""
+    with pytest.raises(Refused, match=r"'x\.json' is not a job"):
+        hand.order(data, name="x.json", effort="quick")
+
+
+def test_a_store_is_a_url_or_a_folder_that_is_there(tmp_path: Path) -> None:
+    """The default folder need not exist: most jobs bring no files."""
+    assert hand.store_of(str(tmp_path / "none")) is None
+    assert isinstance(hand.store_of(str(tmp_path)), LocalStore)
+    assert isinstance(hand.store_of(f"file://{tmp_path}"), LocalStore)
+    with pytest.raises(Refused):
+        hand.store_of("s3://bucket")
+
+
+# ── measuring ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def station(tmp_path: Path) -> Station:
+    (tmp_path / "locks").mkdir()
+    return Station(
+        node="n1",
+        worker="n1/cpu:0#hand",
+        device=make.device(),
+        card=make.card(),
+        environment="default",
+        flags=(),
+        cache=tmp_path / "cache",
+        lock_dir=tmp_path / "locks",
+        store=None,
+        version="0.1.0",
+        host=Host(),
+    )
+
+
+def measured(station: Station, child: Child, repeats: int) -> tuple[schema.Profile, list[str]]:
+    said: list[str] = []
+    made = Station(**{**station.__dict__, "start": child})
+    return hand.measure(made, order(repeats), say=said.append), said
+
+
+def test_each_phase_of_each_repeat_is_said_once(station: Station) -> None:
+    profile, said = measured(station, Child(), 2)
+
+    assert "ok" == profile.status
+    assert [f"repeat {n} of 2: {p}" for n in (1, 2) for p in ("load", "latency")] == said
+    assert ("by-hand", None) == (profile.run_id, profile.execution.queue_s)
+
+
+def test_a_repeat_that_replaces_another_says_so(station: Station) -> None:
+    """Not `repeat 2 of 1`."""
+    crash = Child("crashed")
+
+    _, said = measured(station, crash, 1)
+
+    assert "repeat 2, in place of a disturbed one: load" in said
+
+
+def test_the_folder_of_the_attempt_is_gone_afterwards(station: Station) -> None:
+    child = Child()
+
+    measured(station, child, 1)
+
+    assert not Path(child.asked[0].folder).exists()
+
+
+# ── exit codes ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("made", "degraded", "code"),
+    [
+        ({}, True, 0),
+        ({"flags": ["drifting"]}, False, 0),
+        ({"flags": ["contended"]}, False, 0),
+        ({"status": "failed", "failure": farm_make.fault("oom")}, True, 0),
+        ({"status": "failed", "failure": farm_make.fault("host_oom")}, False, 0),
+        ({"status": "failed", "failure": farm_make.fault("unsupported")}, False, 0),
+        ({"status": "failed", "failure": farm_make.fault("crashed")}, False, 1),
+        ({"status": "failed", "failure": farm_make.fault("timeout")}, False, 1),
+        ({"status": "infra", "failure": farm_make.fault("environment")}, False, 1),
+    ],
+)
+def test_a_profile_earns_its_exit_code(made: dict[str, Any], degraded: bool, code: int) -> None:
+    """Rule 11: an answer such as `oom` fails nothing."""
+    assert code == hand.judge(farm_make.profile(**made), degraded=degraded)
+
+
+@pytest.mark.parametrize(("flag", "validity"), [("drifting", "degraded"), ("contended", "invalid")])
+def test_a_doubtful_profile_is_no_verdict_where_that_was_asked(flag: str, validity: str) -> None:
+    """5, and the doubts."""
+    profile = farm_make.profile(flags=[flag])
+
+    with pytest.raises(NoVerdict) as caught:
+        hand.judge(profile, degraded=True)
+
+    assert (5, f"the profile is {validity}", flag) == (
+        caught.value.exit_code,
+        caught.value.what,
+        caught.value.why,
+    )
+    assert msgspec.structs.asdict(profile)
