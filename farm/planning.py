@@ -8,9 +8,10 @@ from typing import Final, NamedTuple
 from farm.catalog import rows
 from farm.report import words
 from farm.report.table import Column, Datum, Table
+from farm.runs import moment
 from farm.schema import Effort, Job, Manifest, Profile
 from farm.store import Store
-from farm.submit import Outlook, job_class, moment
+from farm.submit import Outlook, job_class
 from farm.sweep import label_text
 
 # Seconds of a repeat outside its passes: interpreter, framework, loading, warm-up, throughput.

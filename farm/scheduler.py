@@ -12,9 +12,10 @@ from typing import Final
 from farm import __version__, identity, schema
 from farm.ledger import Ledger, Record, Slot
 from farm.report import words
+from farm.runs import stamp
 from farm.schema import Device, Execution, Failure, Job, Manifest, Profile
 from farm.store import Store, profile_key
-from farm.submit import enqueue, missing, stamp, takeable
+from farm.submit import enqueue, missing, takeable
 
 RESUBMISSIONS: Final = 2
 

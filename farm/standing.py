@@ -9,9 +9,9 @@ from farm.catalog.winners import Winner
 from farm.errors import NoResult, Refused, did_you_mean
 from farm.report import cells, words
 from farm.report.table import Column, Datum, Table, Tone
+from farm.runs import manifests
 from farm.schema import Failure, Latency, Manifest, Quality
 from farm.store import Store
-from farm.submit import manifests
 from farm.sweep import label_text
 
 STATES: Final = ("ok", "invalid", "failed", "pruned", "skipped", "missing")

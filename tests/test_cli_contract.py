@@ -15,8 +15,9 @@ from typing import NamedTuple
 import click
 import pytest
 
+from farm import schema
 from farm.cli import cli, main
-from farm.store import LocalStore
+from farm.store import LocalStore, job_key
 from tests.farm import make
 
 FARM = Path(sys.executable).with_name("farm")
@@ -546,6 +547,25 @@ def test_a_run_that_can_measure_nothing_says_why_and_leaves_no_run(farm, words, 
 
     assert (code, "", True) == (said.code, said.out, holds in said.err)
     assert 2 == len(json.loads(farm("status", "--json").out)["runs"])
+
+
+@pytest.mark.redis
+def test_a_run_that_nobody_here_can_complete_is_not_waited_for(farm, tmp_path):
+    """Resumed on a machine without its device: 3 and the class, instead of for ever."""
+    store = LocalStore(tmp_path / "store", fsync=False)
+    gone = make.job(device="h300")
+    make.put(store, make.manifest([gone]))
+    store.put_new(job_key(gone.job_id), schema.encode(gone))
+
+    said = farm("resume", "@last", "--store", str(store.root))
+
+    assert (3, "") == (said.code, said.out)
+    for words in (
+        "1 of 1 job missing",
+        "1 job left out: no device here takes hw.h300",
+        f"error: no device here takes what is missing in {make.RUN}\n  hw.h300",
+    ):
+        assert words in said.err
 
 
 @pytest.mark.redis

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from farm import __version__
-from farm.cli import results, runs
+from farm.cli import results, runs, views
 from farm.cli.group import Verbs, refused, usage
 from farm.cli.talk import Talk
 from farm.errors import BUG, FarmError, Stopped
@@ -36,7 +36,7 @@ def cli(ctx: click.Context, quiet: bool, verbose: bool, config: str | None, colo
         click.echo(ctx.get_help())
 
 
-for _verb in (runs.run, runs.plan, runs.status, runs.resume, results.report, results.profiles):
+for _verb in (runs.run, views.plan, views.status, runs.resume, results.report, results.profiles):
     cli.add_command(_verb)
 
 

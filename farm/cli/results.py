@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from farm.cli import options
 from farm.cli.group import Verbs
 from farm.cli.talk import Talk, write_whole
 from farm.errors import NoResult, NoVerdict, Refused
@@ -14,13 +15,11 @@ if TYPE_CHECKING:
     from farm.report.record import Report
 
 _FORMATS = ("table", "md", "html", "csv", "json")
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-_store = click.option("--store", metavar="DIR", help="Where profiles are kept.  [.farm/store]")
 
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", default="@last")
-@_store
+@options.store
 @click.option(
     "--format",
     "form",
@@ -35,7 +34,7 @@ _store = click.option("--store", metavar="DIR", help="Where profiles are kept.  
     show_default=True,
     help="End with 1 (invalid: 5) if there is such a cell.",
 )
-@_json
+@options.json
 @click.pass_obj
 def report(
     talk: Talk,
@@ -49,7 +48,7 @@ def report(
     """Show what RUN found: the last one, unless it is named."""
     from farm import schema
     from farm.report import html, making, text
-    from farm.submit import find_run
+    from farm.runs import find_run
 
     talk = talk.with_json(as_json)
     if as_json and form not in (None, "json"):
@@ -89,8 +88,8 @@ def profiles() -> None:
     "--limit", type=click.IntRange(1), default=50, show_default=True, help="Show so many."
 )
 @click.option("--all-attempts", is_flag=True, help="Also those that did not win.")
-@_store
-@_json
+@options.store
+@options.json
 @click.pass_obj
 def list_(
     talk: Talk,
@@ -120,8 +119,8 @@ def list_(
 
 @profiles.command()
 @click.argument("profile")
-@_store
-@_json
+@options.store
+@options.json
 @click.pass_obj
 def show(talk: Talk, profile: str, store: str | None, as_json: bool) -> None:
     """Show one PROFILE: figures, quality and why, artefacts, and the command to measure it again.
@@ -143,8 +142,8 @@ def show(talk: Talk, profile: str, store: str | None, as_json: bool) -> None:
 @profiles.command()
 @click.argument("profile")
 @click.argument("field", required=False)
-@_store
-@_json
+@options.store
+@options.json
 @click.pass_obj
 def get(talk: Talk, profile: str, field: str | None, store: str | None, as_json: bool) -> None:
     """Print one bare value of PROFILE; without a FIELD, list the fields.

@@ -1,48 +1,35 @@
-"""The verbs that measure, and those that say how a run stands."""
+"""The verbs that measure: a sweep from its beginning, or what a run still lacks."""
 
 import os
-import shlex
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from farm.cli.talk import Talk, check_place, current_folder, write_whole
-from farm.errors import NoResult, Refused, Stopped
+from farm.cli import options
+from farm.cli.talk import Talk, check_place, write_whole
+from farm.errors import NoResult, Stopped
 
 if TYPE_CHECKING:
     from farm.console import Console
     from farm.schema import Manifest
     from farm.store import Store
     from farm.submit import Outlook
-    from farm.sweep import Plan
-
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-_set = click.option(
-    "-S", "--set", "sets", multiple=True, metavar="KEY=VALUE", help="Override part of a sweep."
-)
-_effort = click.option("--effort", type=click.Choice(["quick", "standard", "thorough"]))
-_devices = click.option("--devices", default="all", show_default=True, metavar="SEL")
-_store = click.option("--store", metavar="DIR", help="Where profiles are kept.  [.farm/store]")
-_timeout = click.option("--timeout", metavar="D", help="Give up waiting after 90s, 10m, …")
-_force = click.option("--force", is_flag=True, help="Measure again what has a profile.")
-_sweeps = click.argument("sweeps", nargs=-1, required=True, metavar="SWEEP…")
 
 
 @click.command()
-@_sweeps
-@_set
+@options.sweeps
+@options.sets
 @click.option("-t", "--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Mark the run.")
-@_devices
-@_store
-@_effort
-@_force
+@options.devices
+@options.store
+@options.effort
+@options.force
 @click.option("-o", "--output", metavar="FILE", help="The page.  [.farm/reports/RUN.html]")
 @click.option("--no-report", is_flag=True, help="Write no page.")
-@_timeout
-@_json
+@options.timeout
+@options.json
 @click.pass_obj
 def run(
     talk: Talk,
@@ -63,9 +50,9 @@ def run(
 
     talk = talk.with_json(as_json)
     chosen = talk.settings(store=store)
-    plan = _planned(sweeps, sets, talk=talk, effort=effort)
-    marks = _tags(tags)
-    limit = _duration(timeout)
+    plan = options.planned(sweeps, sets, talk=talk, effort=effort)
+    marks = options.tags(tags)
+    limit = options.duration(timeout)
     console, where = talk.console(), talk.store(chosen.store.value)
     where.probe()
     state = Path(chosen.state.value)
@@ -88,13 +75,13 @@ def run(
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
-@_devices
-@_store
+@options.devices
+@options.store
 @click.option("-o", "--output", metavar="FILE", help="The page.  [.farm/reports/RUN.html]")
 @click.option("--no-report", is_flag=True, help="Write no page.")
 @click.option("--dry-run", is_flag=True, help="Say what is missing, measure nothing.")
-@_timeout
-@_json
+@options.timeout
+@options.json
 @click.pass_obj
 def resume(
     talk: Talk,
@@ -108,13 +95,13 @@ def resume(
     as_json: bool,
 ) -> None:
     """Measure exactly what RUN expects and the store lacks."""
-    from farm import planning, submit
+    from farm import planning, runs, submit
 
     talk = talk.with_json(as_json)
     chosen = talk.settings(store=store)
     console, where = talk.console(), talk.store(chosen.store.value)
-    limit = _duration(timeout)
-    expected = submit.find_run(where, run_id)
+    limit = options.duration(timeout)
+    expected = runs.find_run(where, run_id)
     state = Path(chosen.state.value)
     if output and not no_report:
         check_place(Path(output))
@@ -140,114 +127,6 @@ def resume(
             )
     page = None if no_report else Path(output or state / "reports" / f"{expected.run_id}.html")
     _conclude(talk, console, where, expected, page=page)
-
-
-@click.command()
-@_sweeps
-@_set
-@_effort
-@_devices
-@_store
-@click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="Show so many jobs."
-)
-@_force
-@click.option("--here", is_flag=True, default=True, help="Plan for this machine.")
-@_json
-@click.pass_obj
-def plan(
-    talk: Talk,
-    sweeps: tuple[str, ...],
-    sets: tuple[str, ...],
-    effort: str | None,
-    devices: str,
-    store: str | None,
-    limit: int,
-    force: bool,
-    here: bool,
-    as_json: bool,
-) -> None:
-    """Say what SWEEP… would measure here, what is measured already, and how long it may take."""
-    from farm import planning, submit
-    from farm.local import slots_here
-
-    _ = here  # there is only this machine to plan for in this version
-    talk = talk.with_json(as_json)
-    chosen = talk.settings(store=store)
-    asked = _planned(sweeps, sets, talk=talk, effort=effort)
-    where = talk.store(chosen.store.value)
-    outlook = submit.outlook(
-        asked,
-        store=where,
-        slots=slots_here(Path(chosen.state.value), devices),
-        force=force,
-        tags={},
-        now=datetime.now(UTC),
-    )
-    found = planning.outline(outlook, where)
-    console = talk.console()
-    if as_json:
-        console.document(planning.document(found))
-        return
-    console.show(*planning.blocks(found, limit=limit))
-    flags = [("-S", each) for each in sets]
-    flags += [("--effort", effort)] if effort else []
-    flags += [("--devices", devices)] if devices != "all" else []
-    flags += [("--store", store)] if store else []
-    same = [word for flag in flags for word in flag] + ["--force"] * force
-    console.next(shlex.join(["farm", "run", *sweeps, *same]))
-
-
-@click.command()
-@click.argument("run_id", metavar="[RUN]", required=False)
-@click.option("--state", "states", multiple=True, metavar="STATE", help="Only jobs in this state.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="Show so many runs or jobs.",
-)
-@_store
-@_json
-@click.pass_obj
-def status(
-    talk: Talk,
-    run_id: str | None,
-    states: tuple[str, ...],
-    limit: int,
-    store: str | None,
-    as_json: bool,
-) -> None:
-    """List recent runs, or the jobs of one, as the store knows them."""
-    from farm import standing, submit
-
-    talk = talk.with_json(as_json)
-    chosen = talk.settings(store=store)
-    where, console = talk.store(chosen.store.value), talk.console()
-    if run_id is None:
-        if states:
-            raise Refused("--state filters the jobs of a run", hint="name one: `farm status RUN`")
-        found = standing.runs(where, limit=limit)
-        document, table = standing.runs_document(found), standing.runs_table(found)
-    else:
-        expected = submit.find_run(where, run_id)
-        jobs = standing.jobs(expected, where, states=states)
-        document = standing.jobs_document(expected, jobs)
-        table = standing.jobs_table(jobs, limit=limit)
-    console.document(document) if as_json else console.show(*table)
-
-
-def _planned(
-    sweeps: Sequence[str], sets: Sequence[str], *, talk: Talk, effort: str | None
-) -> "Plan":
-    """Return the plan; a flag beats what the sweep says, and that beats the settings."""
-    from farm.sweep import expand, load
-
-    said = [*sets, f"measure.effort={effort}"] if effort else list(sets)
-    return expand(
-        load(list(sweeps), said, root=current_folder()), effort=talk.settings().effort.value
-    )
 
 
 def _farm(state: Path, store: str, devices: str, console: "Console") -> Any:
@@ -313,24 +192,3 @@ def _dry(talk: Talk, console: "Console", expected: "Manifest", missing: list[str
         console.show(*[labels[each] for each in missing])
     else:
         console.say(f"nothing is missing in {expected.run_id}")
-
-
-def _tags(words: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for word in words:
-        key, sign, value = word.partition("=")
-        if not (key and sign):
-            raise Refused(f"tag {word!r} is not KEY=VALUE", hint="for example -t driver=new")
-        found[key] = value
-    return found
-
-
-def _duration(word: str | None) -> float | None:
-    from farm.effort import duration_s
-
-    if word is None:
-        return None
-    seconds = duration_s(word)
-    if seconds is None:
-        raise Refused(f"--timeout {word!r} is no duration", why="write 90s, 10m or 7d")
-    return float(seconds)

@@ -11,9 +11,9 @@ from farm.catalog.rows import Row, Unreadable
 from farm.effort import duration_s
 from farm.errors import Bad, NoResult, Refused, did_you_mean
 from farm.report import cells
+from farm.runs import find_run, moment
 from farm.schema import Profile, Quality
 from farm.store import Store, profile_ids
-from farm.submit import find_run, moment
 from farm.sweep import label_text
 
 _SHORTEST: Final = 6  # digits of an id; fewer are as likely a slip as a reference

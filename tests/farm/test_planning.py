@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from farm import planning
+from farm.runs import stamp
 from farm.schema import Effort, Labelled, Reused, Skipped
-from farm.submit import Outlook, outlook, stamp
+from farm.submit import Outlook, outlook
 from tests.farm import make
 
 NOW = datetime(2026, 11, 30, 12, 15, tzinfo=UTC)  # two hours after the profiles of `make`

@@ -41,7 +41,7 @@ class Place:
         *,
         batches: list[int] | None = None,
         repeats: int = 1,
-        iterations: int = 20,
+        iterations: int = 300,
         timeout: str = "60s",
         **options: Any,
     ) -> str:

@@ -248,10 +248,11 @@ def test_a_job_by_hand_is_one_profile_on_stdout(
 
     assert (0, 1) == (said.code, said.out.count("\n"))
     profile = schema.decode(said.out.encode(), Profile)
-    assert ("ok", "by-hand", 2) == (profile.status, profile.run_id, len(profile.repeats))
+    assert ("ok", "by-hand") == (profile.status, profile.run_id)
+    assert len(profile.repeats) in (2, 3)  # one in place of a disturbed one, on a busy machine
     assert schema.decode(options(), schema.Job) == profile.job
     assert "repeat 1 of 2: load" == said.err.splitlines()[0]
-    assert "repeat 2 of 2: memory" == said.err.splitlines()[-1]
+    assert "repeat 2 of 2: memory" in said.err.splitlines()
 
 
 @pytest.mark.parametrize(

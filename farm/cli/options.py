@@ -1,0 +1,58 @@
+"""The flags that several verbs share, and what their words mean."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from farm.cli.talk import Talk, current_folder
+from farm.errors import Refused
+
+if TYPE_CHECKING:
+    from farm.sweep import Plan
+
+json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+sets = click.option(
+    "-S", "--set", "sets", multiple=True, metavar="KEY=VALUE", help="Override part of a sweep."
+)
+effort = click.option("--effort", type=click.Choice(["quick", "standard", "thorough"]))
+devices = click.option("--devices", default="all", show_default=True, metavar="SEL")
+store = click.option("--store", metavar="DIR", help="Where profiles are kept.  [.farm/store]")
+timeout = click.option("--timeout", metavar="D", help="Give up waiting after 90s, 10m, …")
+force = click.option("--force", is_flag=True, help="Measure again what has a profile.")
+sweeps = click.argument("sweeps", nargs=-1, required=True, metavar="SWEEP…")
+
+
+def planned(
+    sweeps: Sequence[str], sets: Sequence[str], *, talk: Talk, effort: str | None
+) -> "Plan":
+    """Return the plan; a flag beats what the sweep says, and that beats the settings."""
+    from farm.sweep import expand, load
+
+    said = [*sets, f"measure.effort={effort}"] if effort else list(sets)
+    return expand(
+        load(list(sweeps), said, root=current_folder()), effort=talk.settings().effort.value
+    )
+
+
+def tags(words: Sequence[str]) -> dict[str, str]:
+    """Return the tags of `KEY=VALUE`, of equal keys the last; raises Refused for other words."""
+    found = {}
+    for word in words:
+        key, sign, value = word.partition("=")
+        if not (key and sign):
+            raise Refused(f"tag {word!r} is not KEY=VALUE", hint="for example -t driver=new")
+        found[key] = value
+    return found
+
+
+def duration(word: str | None) -> float | None:
+    """Return the seconds of a time-out, None for none; raises Refused for other words."""
+    from farm.effort import duration_s
+
+    if word is None:
+        return None
+    seconds = duration_s(word)
+    if seconds is None:
+        raise Refused(f"--timeout {word!r} is no duration", why="write 90s, 10m or 7d")
+    return float(seconds)
