@@ -36,7 +36,10 @@ Stability = Literal["stable", "acceptable", "noisy", "unknown"]
 ANSWERS: Final = frozenset({"oom", "host_oom", "unsupported"})
 # What each doubt does to a profile (`measurement.md` §8); its validity is the worst effect.
 INVALIDATING: Final = frozenset(
-    ("clock_low", "contended", "foreign_gpu_process", "recompiling", "suspended", "throttled")
+    (
+        *("clock_low", "contended", "foreign_gpu_process", "left_its_cores"),
+        *("recompiling", "suspended", "throttled"),
+    )
 )
 DEGRADING: Final = frozenset(
     (
@@ -51,9 +54,11 @@ DEGRADING: Final = frozenset(
         "not_quiet",
         "on_battery",
         "paging",
+        "pass_failed",
         "precision_mismatch",
         "processes_disagree",
         "repeats_missing",
+        "too_many_threads",
         "warmup_not_converged",
     )
 )

@@ -70,7 +70,7 @@ def runs_table(found: Sequence[RunRow]) -> list[str | Table]:
         Column("run"),
         Column("name", cut=True),
         Column("submitted"),
-        *(Column(each, right=True) for each in ("jobs", "done", "failed", "missing")),
+        *(Column(each, right=True) for each in ("jobs", "ok", "invalid", "failed", "missing")),
     )
     listed = tuple(
         (
@@ -78,7 +78,8 @@ def runs_table(found: Sequence[RunRow]) -> list[str | Table]:
             Datum(each.manifest.name),
             Datum(each.manifest.submitted_at[:16].replace("T", " ")),
             _count(each.total),
-            _count(each.counts["ok"] + each.counts["invalid"]),
+            _count(each.counts["ok"]),
+            _count(each.counts["invalid"], "warn"),
             _count(each.counts["failed"], "bad"),
             _count(each.counts["missing"], "warn"),
         )

@@ -22,7 +22,7 @@ from farm.schema import (
     Validity,
 )
 from farm.stats import percentiles, processes, spread
-from workers.phases import LABEL_UNEXPLAINED
+from workers.bench import LABEL_UNEXPLAINED
 from workers.record import Edge, Record
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -68,6 +68,8 @@ def taken(record: Record, arrays: Arrays, *, batch: int, neighbours: tuple[str, 
     """Return the figures of one repeat from its record and its sample arrays (ns)."""
     samples = np.asarray(arrays["latency_ns"], dtype=np.float64) / 1e6
     shares, doubts = _disturbance(record.latency_edges)
+    if record.throughput_edges is not None:  # a neighbour may come when the latency is done
+        doubts += _disturbance(record.throughput_edges)[1]
     values = _values(record, samples, batch) | shares
     reasons = _WHY_NULL | dict.fromkeys(shares, "not_supported")
     drift = _drift(samples)

@@ -85,7 +85,8 @@ def launch(
         asked.write(msgspec.json.encode(assignment))
         asked.seek(0)
         started = clock()
-        child = _start(python, asked, result, environment, leases, assignment.folder)
+        home = environment.get("HOME", assignment.folder)
+        child = _start(python, asked, result, environment, leases, home)
         watch = _Watch(heard_at=started)
         try:
             fds = (child.output, child.progress, stop_fd)

@@ -9,61 +9,20 @@ import math
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
-from typing import Protocol
 
 from farm.schema import Effort, Phase
-from farm.schema import Protocol as Asked
 from farm.stats.percentiles import needed_n, published_n
 from farm.stats.spread import outlier_bound
 from farm.stats.warmup import WINDOW, block_is_full, half_width, steady
+from workers.bench import LABEL_PREEMPTED, LABEL_UNEXPLAINED, Bench, Clock, Samples
 from workers.record import Edge, MemoryReading, WarmUp
 
-Clock = Callable[[], int]
-
-LABEL_PREEMPTED, LABEL_UNEXPLAINED = 1, 32
 _FIRST_LOOK, _MOST = 32, 131_072
 _WARM_AT_LEAST_NS = 300_000_000
 _EVIDENCE_NS = 300_000  # a schedstat read costs 2.9 µs: one per 300 µs of measured time
 _FLOOR_FACTOR = 100  # a step below 100 timer floors is timed in blocks
-
-
-class Probe(Protocol):
-    """What a phase may ask of the machine; every reading is None where it is not offered."""
-
-    def edge(self) -> Edge: ...
-    def waited_ns(self) -> int | None: ...
-    def reset_peak(self) -> None: ...
-    def memory(self) -> MemoryReading: ...
-
-
-@dataclass
-class Bench:
-    """One loaded step on its bench: what to call, what was asked, which clock and probe to use."""
-
-    step: Callable[[], object]
-    sync: Callable[[], None] | None
-    asked: Asked
-    effort: Effort
-    batch: int
-    clock: Clock
-    probe: Probe
-    progress: Callable[[str, int], None]
-    typical_ns: float = 0.0
-
-
-@dataclass
-class Samples:
-    """The arrays of one repeat, in order of recording; all in ns but for the labels.
-
-    A latency sample is the time of `of_blocks` steps divided by that number, rounded.
-    """
-
-    warmup_ns: "array[int]" = field(default_factory=lambda: array("q"))
-    latency_ns: "array[int]" = field(default_factory=lambda: array("q"))
-    completion_ns: "array[int]" = field(default_factory=lambda: array("q"))
-    labels: bytearray = field(default_factory=bytearray)
 
 
 @dataclass
@@ -79,10 +38,12 @@ class LatencyPass:
 def phase(phases: list[Phase], name: str, clock: Clock) -> Iterator[None]:
     """Record how a phase ended and how long it took; what it raises goes on upwards."""
     began = clock()
-    status, reason = "failed", "an exception"
+    status, reason = "done", ""
     try:
         yield
-        status, reason = "done", ""
+    except BaseException as error:
+        status, reason = "failed", f"{type(error).__name__}: {error}"[:500]
+        raise
     finally:
         seconds = (clock() - began) / 1e9
         phases.append(
@@ -151,26 +112,39 @@ def latency(bench: Bench, samples: Samples) -> LatencyPass:
     return LatencyPass((before, after), floor, steps, width, flags)
 
 
-def throughput(bench: Bench, samples: Samples) -> tuple[int, float]:
-    """Run back to back without a stop per iteration; return intervals counted and their seconds.
+@dataclass
+class ThroughputPass:
+    """Intervals between completions, the seconds they took, and the evidence around them."""
+
+    edges: tuple[Edge, Edge]
+    intervals: int
+    seconds: float
+
+
+def throughput(bench: Bench, samples: Samples) -> ThroughputPass:
+    """Run back to back without a stop per iteration.
 
     At least 1 s and 30 iterations; slow steps until the budget of a pass, then at least 5.
     """
     step, clock, stamps = bench.step, bench.clock, samples.completion_ns
     budget_ns = max(1_000_000_000, bench.effort.budget_ms * 1_000_000)
     with _collector(bench.asked.gc):
+        before = bench.probe.edge()
         began = clock()
+        look = began + 1_000_000_000  # nothing but the step and its stamp before there is need
         while True:
             step()
             now = clock()
             stamps.append(now)
-            n, elapsed = len(stamps), now - began
-            if (n >= 30 and elapsed >= 1_000_000_000) or (n >= 5 and elapsed >= budget_ns):
-                break
-            bench.progress("throughput", n)
+            if now >= look:
+                n, elapsed = len(stamps), now - began
+                if n >= 30 or (n >= 5 and elapsed >= budget_ns):
+                    break
+                bench.progress("throughput", n)
         if bench.sync is not None:
             bench.sync()
-    return len(stamps) - 1, (stamps[-1] - stamps[0]) / 1e9
+        after = bench.probe.edge()
+    return ThroughputPass((before, after), len(stamps) - 1, (stamps[-1] - stamps[0]) / 1e9)
 
 
 def memory(bench: Bench) -> MemoryReading:

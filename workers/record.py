@@ -78,6 +78,7 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
     of_blocks: int = 1
     half_width_ppm: int | None = None
     latency_edges: tuple[Edge, Edge] | None = None
+    throughput_edges: tuple[Edge, Edge] | None = None
     throughput_iterations: int | None = None
     throughput_window_s: float | None = None
     memory: MemoryReading | None = None

@@ -6,6 +6,7 @@ The same station serves tickets in a slot worker and one job by hand in `farm-wo
 import gzip
 import os
 import select
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -126,12 +127,14 @@ class Station:
         effort = asked.effort
         limit = effort.memory_limit_bytes or self.host.memory_to_use() or 0
         limited = msgspec.structs.replace(effort, memory_limit_bytes=limit)
+        # The model may do what it likes with its home, which is also where it starts; what we keep
+        # of the repeat lies beside it.
+        home = Path(asked.folder) / "home"
+        home.mkdir(exist_ok=True)
         before = self.host.processes()
         ended = self.start(
             msgspec.structs.replace(asked, effort=limited),
-            environment=child_environment(
-                os.environ, threads=asked.threads, folder=Path(asked.folder)
-            ),
+            environment=child_environment(os.environ, threads=asked.threads, folder=home),
             leases=leases,
             limits=Limits(job_s=effort.timeout_s),
             stop_fd=stop_fd,
@@ -139,6 +142,7 @@ class Station:
             on_progress=lambda phase, n: on_progress(asked.index + 1, phase, n),
         )
         after = self.host.processes()
+        shutil.rmtree(home, ignore_errors=True)
         return ended, tuple(neighbours(before, after, cpus=self.device.cpus, seconds=ended.seconds))
 
 

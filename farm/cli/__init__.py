@@ -14,7 +14,7 @@ import click
 from farm import __version__
 from farm.cli import results, runs, views
 from farm.cli.group import Verbs, refused, usage
-from farm.cli.talk import Talk
+from farm.cli.talk import Talk, stand_aside
 from farm.errors import BUG, FarmError, Stopped
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -32,6 +32,8 @@ _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 def cli(ctx: click.Context, quiet: bool, verbose: bool, config: str | None, color: Any) -> None:
     """Find out what each model costs on each device, and how far to trust the answer."""
     ctx.obj = Talk(quiet=quiet, verbose=verbose, config=config, color=color)
+    if ctx.invoked_subcommand in ("status", "report", "profiles"):
+        stand_aside()
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 

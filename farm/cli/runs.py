@@ -9,7 +9,7 @@ import click
 
 from farm.cli import options
 from farm.cli.talk import Talk, check_place, write_whole
-from farm.errors import NoResult, Stopped
+from farm.errors import NoResult, Stopped, Unreachable
 
 if TYPE_CHECKING:
     from farm.console import Console
@@ -146,7 +146,7 @@ def _announce(console: "Console", outlook: "Outlook", *, force: bool) -> None:
 def _follow(
     here: Any, expected: "Manifest", store: "Store", *, console: "Console", timeout_s: float | None
 ) -> None:
-    from farm.local import follow
+    from farm.following import follow
 
     try:
         with console.progress() as progress:
@@ -154,6 +154,9 @@ def _follow(
     except KeyboardInterrupt as error:
         hint = f"`farm resume {expected.run_id}` measures what is missing"
         raise Stopped("interrupted", hint=hint) from error
+    except Unreachable as error:
+        hint = f"`farm resume {expected.run_id}` measures what is missing"
+        raise Unreachable(error.what, why=error.why, hint=hint) from error
 
 
 def _conclude(
@@ -171,7 +174,6 @@ def _conclude(
     else:
         console.show(*text.blocks(report))
     if page is not None and not talk.as_json:
-        console.say(f"report: {page}")
         console.next(f"farm profiles show {expected.run_id}/LABEL")
         console.data(f"{page}\n")
     if record.bad(report):

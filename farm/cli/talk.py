@@ -113,3 +113,12 @@ def _beside(path: Path) -> Iterator[Path]:
 def _open(stream: TextIO | None) -> TextIO:
     """Return the stream; one that was closed before we began swallows what is written."""
     return stream if stream is not None else io.StringIO()
+
+
+def stand_aside() -> None:
+    """Keep a command that only reads off the cores that this machine may be measuring on.
+
+    The lowest core is for housekeeping, and people are invited to look while a run goes on.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

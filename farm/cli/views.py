@@ -8,7 +8,7 @@ import click
 
 from farm.cli import options
 from farm.cli.talk import Talk
-from farm.errors import Refused
+from farm.errors import NoResult, Refused
 
 
 @click.command()
@@ -59,6 +59,8 @@ def plan(
         console.document(planning.document(found))
         return
     console.show(*planning.blocks(found, limit=limit))
+    if not outlook.manifest.jobs:
+        raise NoResult("no job of this sweep can be measured here")
     flags = [("-S", each) for each in sets]
     flags += [("--effort", effort)] if effort else []
     flags += [("--devices", devices)] if devices != "all" else []

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, TextIO
 
 from farm.console.layout import Pieces
+from farm.errors import Unreachable
 from farm.report import words
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ class Stream:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
             if self._ends_program:
                 sys.exit(0)
+        except OSError as error:
+            self._closed = True
+            if self._ends_program:  # a result that nobody gets is no success; a remark may be lost
+                why = error.strerror or ""
+                raise Unreachable("cannot write to standard output", why=why) from error
 
     def live(self) -> "Live":
         """Return a view that is drawn again in place, on a terminal."""

@@ -88,9 +88,13 @@ def broker(
         try:
             yield record.server()
         finally:
-            with _locked(folder / "broker.lock"):
-                if _is_last(users):
-                    _stop(folder, patience_s, clock=clock)
+            if not (folder / "broker.lock").exists():  # somebody removed the state folder
+                if started(record.pid) == record.started:
+                    _end(record, clock=clock)
+            else:
+                with _locked(folder / "broker.lock"):
+                    if _is_last(users):
+                        _stop(folder, patience_s, clock=clock)
 
 
 def find_server(path: str | None = None) -> Path:

@@ -76,7 +76,8 @@ def screen(row: Row) -> list[str | Table]:
         f"cell     {profile.cell_id}   protocol {profile.protocol_id[:12]}",
         f"system   {profile.system_class}   {profile.system_id}",
         f"kept     {', '.join(profile.artifacts) or 'no artefacts'}",
-        f"again    farm profiles get {row.profile_id[:12]} job | farm-worker run -",
+        f"again    farm profiles get {row.profile_id[:12]} job "
+        f"| farm-worker run - --effort {execution.effort.level}",
     ]
     return shown
 

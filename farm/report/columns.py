@@ -17,7 +17,12 @@ class Measure(NamedTuple):
 
 
 def _p50(figures: Figures) -> Datum:
-    shown = words.plus_minus(figures.p50_ms, figures.p50_half_ms, reliable=figures.p50_reliable)
+    half, lo, hi = figures.p50_half_ms, figures.p50_lo_ms, figures.p50_hi_ms
+    if half is not None and half > figures.p50_ms / 2:
+        # Such an interval is lopsided, and a figure ± more than itself reads as a negative time.
+        between = words.interval(lo, hi, value=figures.p50_ms, half=half)
+        return Datum(f"{words.number(figures.p50_ms, half=half)} {between}", figures.p50_ms)
+    shown = words.plus_minus(figures.p50_ms, half, reliable=figures.p50_reliable)
     return Datum(shown, figures.p50_ms)
 
 

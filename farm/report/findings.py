@@ -92,6 +92,7 @@ def _latency(cells: Sequence[Cell], model: str) -> Answer | None:
     if best is None:
         return None
     figures = _figures(cells[best])
+    better = [each for each in _disturbed(cells, model) if each[1].p50_ms < figures.p50_ms]
     half = figures.p50_half_ms
     lo, hi = figures.p50_lo_ms, figures.p50_hi_ms
     between = words.interval(lo, hi, value=figures.p50_ms, half=half)
@@ -100,11 +101,11 @@ def _latency(cells: Sequence[Cell], model: str) -> Answer | None:
         metric="latency",
         cell=best,
         rivals=rivals,
-        surely=surely,
+        surely="unknown" if better else surely,
         value=words.number(figures.p50_ms, half=half),
         unit="ms",
         between="" if between == words.UNKNOWN else between,
-        certainty=_certainty(cells, best, rivals, surely),
+        certainty=_certainty(cells, best, rivals, surely, better),
     )
 
 
@@ -119,16 +120,20 @@ def _throughput(cells: Sequence[Cell], model: str) -> Answer | None:
     if best is None:
         return None
     figures = _figures(cells[best])
+    rate = figures.throughput_items_per_s or 0.0
+    better = [
+        each for each in _disturbed(cells, model) if (each[1].throughput_items_per_s or 0.0) > rate
+    ]
     return Answer(
         model=model,
         metric="throughput",
         cell=best,
         rivals=rivals,
-        surely=surely,
+        surely="unknown" if better else surely,
         value=words.number(figures.throughput_items_per_s),
         unit=f"{figures.item}s/s",
         between=_between(figures.throughput_lo, figures.throughput_hi),
-        certainty=_certainty(cells, best, rivals, surely),
+        certainty=_certainty(cells, best, rivals, surely, better),
     )
 
 
@@ -163,7 +168,25 @@ def _between(lo: float | None, hi: float | None) -> str:
     return words.interval(lo, hi, value=hi, half=None)
 
 
-def _certainty(cells: Sequence[Cell], best: int, rivals: list[int], surely: Surely) -> str:
+def _disturbed(cells: Sequence[Cell], model: str) -> list[tuple[Cell, Figures]]:
+    """Return the cells of a model that take no part because they were disturbed."""
+    return [
+        (each, each.figures)
+        for each in cells
+        if each.model == model and each.state == "invalid" and isinstance(each.figures, Figures)
+    ]
+
+
+def _certainty(
+    cells: Sequence[Cell],
+    best: int,
+    rivals: list[int],
+    surely: Surely,
+    better: Sequence[tuple[Cell, Figures]],
+) -> str:
+    if better:
+        named = words.listed([each.place for each, _ in better], most=2)
+        return f"of the valid cells; better, but disturbed: {named}"
     if surely == "doubted":
         doubts = ", ".join(_doubted(_figures(cells[best]))).replace("_", " ")
         return f"in doubt, {doubts}: no interval overlaps"

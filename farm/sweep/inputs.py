@@ -16,12 +16,16 @@ from farm.schema import Inputs, Tensor
 from farm.sweep.axes import FIXED
 
 BATCH: Final = "batch"
-DTYPES: Final = (
-    *("float32", "float64", "float16", "bfloat16", "bool"),
-    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-)
+# What the workers can make, and for integers what one can hold: beyond it numbers would wrap.
+RANGES: Final = {
+    "int8": (-(2**7), 2**7),
+    "int16": (-(2**15), 2**15),
+    "int32": (-(2**31), 2**31),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint8": (0, 2**8),
+}
+DTYPES: Final = ("float32", "float64", "float16", "bfloat16", "bool", *RANGES)
 _KEYS: Final = ("shape", "dtype", "low", "high")
-_INT64: Final = 2**63 - 1
 
 
 class Given(Struct, frozen=True, kw_only=True):
@@ -48,8 +52,10 @@ class Given(Struct, frozen=True, kw_only=True):
 
         Inputs of a fixed size called batch 8 would be one item counted eight times.
         """
-        first = {each.shape[0] for each in self.spec.values() if each.shape}
-        return batch == 1 or not self.spec or BATCH in self.axes or batch in first
+        if batch == 1 or not self.spec or BATCH in self.axes:
+            return True
+        leading = [each.shape[0] for each in self.spec.values() if each.shape]
+        return bool(leading) and all(each == batch for each in leading)
 
 
 def given(block: object, place: Place, *, folders: Sequence[Path]) -> Given:
@@ -83,11 +89,15 @@ def _tensor(block: object, place: Place) -> Tensor:
     drawn = [key for key in ("low", "high") if key in said]
     if drawn and "int" not in dtype:
         raise place.key(drawn[0]).refused(f"{dtype} is drawn from a standard normal")
-    low = reading.whole(said.get("low", 0), place.key("low"), low=-_INT64, high=_INT64)
+    least, most = RANGES.get(dtype, (0, 1))
+    low = reading.whole(said.get("low", 0), place.key("low"), low=least, high=most)
     shape = _shape(said["shape"], place.key("shape"))
     if "high" not in said:
+        if "int" in dtype and dtype != "uint8":
+            example = f"for example {{shape: [batch, 64], dtype: {dtype}, high: 32000}}"
+            raise place.refused(f"{dtype} is drawn from [low, high), and has no high", hint=example)
         return Tensor(shape=shape, dtype=dtype, low=low)
-    high = reading.whole(said["high"], place.key("high"), low=low + 1, high=_INT64)
+    high = reading.whole(said["high"], place.key("high"), low=low + 1, high=most)
     return Tensor(shape=shape, dtype=dtype, low=low, high=high)
 
 

@@ -127,7 +127,7 @@ def test_runs_are_listed_newest_first_and_so_many(store, run):
 def test_the_table_of_runs_counts_good_bad_and_missing(store, run):
     (table,) = standing.runs_table(standing.runs(store, limit=5))
 
-    assert [make.RUN, "quickstart", "2026-11-30 10:14", "7", "2", "1", "2"] == [
+    assert [make.RUN, "quickstart", "2026-11-30 10:14", "7", "1", "1", "1", "2"] == [
         each.text for each in table.rows[0]
     ]
     assert ["no run in this store yet"] == standing.runs_table([])

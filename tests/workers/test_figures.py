@@ -64,6 +64,13 @@ def test_what_a_quiet_machine_shows_is_no_flag(after: dict[str, int]) -> None:
     assert [] == taken(by=record(latency_edges=(edge(1), edge(2, **after)))).repeat.flags
 
 
+def test_a_neighbour_of_the_throughput_pass_is_seen_too() -> None:
+    """A figure of a repeat may come from either pass, so either one's disturbance counts."""
+    late = record(throughput_edges=(edge(3), edge(4, wait_ns=500_000_000)))
+
+    assert ["contended"] == taken(by=late).repeat.flags
+
+
 def test_a_headline_is_the_median_of_process_medians() -> None:
     """Three processes around 10, 10.1 and 10.3 ms: the headline is the middle one."""
     repeats = [taken(i, center) for i, center in enumerate((10.0, 10.1, 10.3))]

@@ -93,7 +93,7 @@ def test_a_good_child_brings_a_record_and_its_samples(run: Launcher) -> None:
     assert ("ended", 0, None) == (ended.cause, ended.exit_code, ended.signal)
     assert ended.record is not None
     assert ended.record.failure is UNSET
-    names = ["load", "first", "warmup", "latency", "throughput", "memory"]
+    names = ["load", "first", "warmup", "latency", "throughput", "memory", "check"]
     assert names == [each.name for each in ended.record.phases]
     assert names == list(dict.fromkeys(run.heard))
     assert [min(os.sched_getaffinity(0))] == ended.record.affinity

@@ -8,7 +8,7 @@ import pytest
 
 from farm.schema import Effort, Phase, Protocol
 from workers import phases
-from workers.phases import LABEL_PREEMPTED, LABEL_UNEXPLAINED, Bench, Samples
+from workers.bench import LABEL_PREEMPTED, LABEL_UNEXPLAINED, Bench, Samples
 from workers.record import Edge, MemoryReading
 
 MS = 1_000_000
@@ -232,10 +232,11 @@ def test_throughput_runs_a_second_or_long_enough_for_slow_steps(
     """At least 1 s and 30 iterations; slow steps up to the budget of 10 s, then at least 5."""
     machine = Machine(lambda _i: step_ms * MS)
 
-    count, seconds = phases.throughput(bench(machine), Samples())
+    flow = phases.throughput(bench(machine), Samples())
 
-    assert intervals == count
-    assert seconds == pytest.approx(intervals * step_ms / 1000)
+    assert intervals == flow.intervals
+    assert flow.seconds == pytest.approx(intervals * step_ms / 1000)
+    assert flow.seconds <= (flow.edges[1].at_ns - flow.edges[0].at_ns) / 1e9
 
 
 def test_the_peak_is_reset_before_the_memory_pass() -> None:

@@ -47,6 +47,22 @@ def test_a_batch_must_change_something() -> None:
     assert _given({}).fits(8)
     assert not _given({"x": {"shape": [4, 3]}}).fits(8)
     assert not _given({"x": {"shape": []}}).fits(8)
+    assert not _given({"x": {"shape": [1, 4]}, "y": {"shape": [8]}}).fits(8)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        {"dtype": "int64"},
+        {"dtype": "int8", "low": 0, "high": 1000},
+        {"dtype": "uint8", "low": -1, "high": 9},
+        {"dtype": "uint64", "high": 9},
+    ],
+)
+def test_integers_that_would_wrap_or_have_no_end_are_refused(tensor) -> None:
+    """What the plan accepts, the workers can make, and it is what was written."""
+    with pytest.raises(Refused):
+        _given({"x": {"shape": ["batch", 3], **tensor}})
 
 
 def test_arrays_come_with_their_shapes_and_digest(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_plan_is_the_same_in_every_process(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("import a, b\ndef f(): ...")
     (tmp_path / "a.py").write_text("")
     (tmp_path / "b.py").write_text("")
-    text = "matrix: {model: 'm.py:f', batch: [1, 2]}\ninputs: {x: {shape: [batch], dtype: int8}}"
+    text = "matrix: {model: 'm.py:f', batch: [1, 2]}\ninputs: {x: {shape: [batch]}}"
     (tmp_path / "a.yaml").write_text(text)
     code = (
         "import sys; from pathlib import Path; from farm.sweep import expand, load\n"
@@ -162,7 +162,7 @@ def test_the_quickstart_asks_what_it_says(tmp_path: Path) -> None:
     plan = expand(load([path], root=tmp_path))
 
     cells = [*(each.labels for each in plan.jobs), *(each.labels for each in plan.skipped)]
-    assert EFFORTS["quick"] == plan.effort
+    assert msgspec.structs.replace(EFFORTS["quick"], budget_ms=1000) == plan.effort
     assert len({each["model"] for each in cells}) >= 5
     assert "silero_jit" in {each["model"] for each in cells}
     assert ({"fp32", "bf16"}, {"1", "8"}, {"cpu"}) == tuple(

@@ -1,8 +1,10 @@
 """Reading numbers wherever a step keeps them: dtypes, non-finite values, subnormals, a digest."""
 
 import hashlib
+import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -28,6 +30,24 @@ def leaves(output: object) -> "Iterator[torch.Tensor | npt.NDArray[Any]]":
             yield from leaves(each)
     elif hasattr(output, "__dataclass_fields__"):
         yield from leaves(vars(output))
+
+
+def unfinished(output: object) -> str | None:
+    """Return what it is if work is still to come out of it: a coroutine, a generator, a future."""
+    if inspect.isawaitable(output):
+        return "a coroutine or future"
+    if isinstance(output, AsyncIterator):
+        return "an asynchronous iterator"
+    if isinstance(output, Iterator):
+        return "an iterator"
+    if isinstance(output, Future):
+        return "a future"
+    inside: Iterable[object] = ()
+    if isinstance(output, Mapping):
+        inside = output.values()
+    elif isinstance(output, list | tuple | set):
+        inside = output
+    return next((found for each in inside if (found := unfinished(each)) is not None), None)
 
 
 def is_tensor(value: object) -> "TypeGuard[torch.Tensor]":

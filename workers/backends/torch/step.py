@@ -75,6 +75,12 @@ class TorchStep:
         """
         if is_module(output) or callable(output):
             raise LoadFailed("model_error", "the step returned a model, not an output", _DECLARE)
+        if (what := outputs.unfinished(output)) is not None:
+            raise LoadFailed(
+                "model_error",
+                f"the step returned {what}: the work is not done when the call returns",
+                "run it to its end inside the step",
+            )
         found = list(outputs.leaves(output))
         self._output_types = {each.dtype for each in found}
         self._output_share = outputs.subnormal_share(found)

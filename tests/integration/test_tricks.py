@@ -1,0 +1,83 @@
+"""Models that would make a wrong number look good: each is caught, named and told."""
+
+import pytest
+
+from tests.integration.farm_here import Place
+
+pytestmark = pytest.mark.redis
+
+SWEEP = """
+name: trick
+matrix: {model: "model.py:step", device: cpu}
+inputs: {x: {shape: [4], dtype: float32}}
+kind: step
+measure: {repeats: 1, warmup: 3, iterations: 300, budget_ms: 1000}
+"""
+HEAD = "import numpy, os, sys, threading, time\ncalls = 0\n"
+
+
+def outcome(place: Place, body: str, *, code: int) -> dict:
+    """Run a step whose body counts its calls, and return its profile."""
+    lines = "\n".join(f"    {line}" for line in ("global calls", "calls += 1", *body.split("\n")))
+    place.write("model.py", f"{HEAD}def step(x):\n{lines}\n")
+    place.farm("run", place.write("trick.yaml", SWEEP), code=code)
+    return place.profiles()[-1]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("async def a(): time.sleep(1)\nreturn a()", "a coroutine or future"),
+        ("return (each for each in x)", "an iterator"),
+        ("return {'y': [map(float, x)]}", "an iterator"),
+        ("if calls > 5: raise KeyboardInterrupt\nreturn x", "KeyboardInterrupt"),
+        ("if calls > 5: sys.exit(0)\nreturn x", "SystemExit"),
+    ],
+)
+def test_work_that_is_not_done_is_no_measurement(place: Place, body: str, words: str) -> None:
+    """What returns before its work, or ends the process, is a failure with its cause."""
+    profile = outcome(place, body, code=1)
+
+    assert ("failed", "model_error") == (profile["status"], profile["failure"]["kind"])
+    assert words in profile["failure"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "flag", "validity"),
+    [
+        ("os.sched_setaffinity(0, {0, 1})\nreturn x", "left_its_cores", "invalid"),
+        ("return x if calls < 9 else x * numpy.nan", "nonfinite_output", "degraded"),
+        ("if calls > 304: raise ValueError('boom')\nreturn x", "pass_failed", "degraded"),
+    ],
+)
+def test_what_goes_wrong_after_the_first_call_is_a_flag(
+    place: Place, body: str, flag: str, validity: str
+) -> None:
+    """Leaving the leased cores, an output that overflows later, a pass that fails: each is told."""
+    failed = flag == "pass_failed"
+    profile = outcome(place, body, code=1 if failed else 0)
+
+    if failed:  # the last call of all raises as well, so the cell is a failure with its words
+        assert "boom" in profile["failure"]["message"]
+        return
+    assert flag in profile["quality"]["flags"]
+    assert validity in (profile["quality"]["validity"], "degraded")
+
+
+def test_a_model_may_delete_its_home(place: Place) -> None:
+    """What the farm keeps of a repeat does not lie where the model starts."""
+    body = "import shutil\nshutil.rmtree(os.environ['HOME'], ignore_errors=True)\nreturn x"
+
+    profile = outcome(place, body, code=0)
+
+    assert ("ok", 1) == (profile["status"], profile["attempt"])
+
+
+def test_a_copy_that_comes_back_has_nothing_to_say(place: Place) -> None:
+    """A forked copy of the child neither reports progress nor writes a record."""
+    body = "if calls == 20 and os.fork() == 0: raise ValueError('the copy')\nreturn x"
+
+    profile = outcome(place, body, code=0)
+
+    assert "ok" == profile["status"]
+    assert profile["repeats"][-1]["n"] >= 300
