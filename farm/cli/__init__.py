@@ -17,6 +17,7 @@ from farm.cli.group import Verbs, refused, usage
 from farm.cli.talk import Talk, stand_aside
 from farm.errors import BUG, FarmError, Stopped
 
+_READING = ("status", "report", "profiles")
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -32,8 +33,6 @@ _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 def cli(ctx: click.Context, quiet: bool, verbose: bool, config: str | None, color: Any) -> None:
     """Find out what each model costs on each device, and how far to trust the answer."""
     ctx.obj = Talk(quiet=quiet, verbose=verbose, config=config, color=color)
-    if ctx.invoked_subcommand in ("status", "report", "profiles"):
-        stand_aside()
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
@@ -44,6 +43,9 @@ for _verb in (runs.run, views.plan, views.status, runs.resume, results.report, r
 
 def main(words: list[str] | None = None) -> None:
     """Run a verb and end with its exit code; words: in place of those of the process."""
+    verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    if words is None and verb in _READING:
+        stand_aside()
     talk = Talk.from_words(sys.argv[1:] if words is None else words)
     try:
         # Click hands the code of its Exit back instead of raising it; a verb returns nothing.
