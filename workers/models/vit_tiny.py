@@ -3,37 +3,15 @@
 from collections.abc import Mapping
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from workers.models.seeded import seeded
+from workers.models.transformer import Block
 
 WIDTH = 192
 DEPTH = 12
 HEADS = 3
 PATCH = 16
-
-
-class Block(nn.Module):
-    """Pre-norm attention and a four times wider perceptron, each with a residual."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm1 = nn.LayerNorm(WIDTH)
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
-        self.project = nn.Linear(WIDTH, WIDTH)
-        self.norm2 = nn.LayerNorm(WIDTH)
-        self.widen = nn.Linear(WIDTH, 4 * WIDTH)
-        self.narrow = nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x: Tensor) -> Tensor:
-        batch, tokens, _ = x.shape
-        parts = self.qkv(self.norm1(x)).view(batch, tokens, 3, HEADS, WIDTH // HEADS)
-        query, key, value = parts.permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(query, key, value)
-        x = x + self.project(mixed.transpose(1, 2).reshape(batch, tokens, WIDTH))
-        deeper: Tensor = x + self.narrow(F.gelu(self.widen(self.norm2(x))))
-        return deeper
 
 
 class VitTiny(nn.Module):
@@ -45,7 +23,7 @@ class VitTiny(nn.Module):
         self.patch = nn.Conv2d(3, WIDTH, PATCH, stride=PATCH)
         self.token = nn.Parameter(0.02 * torch.randn(1, 1, WIDTH))
         self.position = nn.Parameter(0.02 * torch.randn(1, patches + 1, WIDTH))
-        self.blocks = nn.Sequential(*(Block() for _ in range(DEPTH)))
+        self.blocks = nn.Sequential(*(Block(WIDTH, HEADS, causal=False) for _ in range(DEPTH)))
         self.norm = nn.LayerNorm(WIDTH)
         self.pooler = nn.Linear(WIDTH, WIDTH)
 
