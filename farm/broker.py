@@ -53,7 +53,8 @@ SETTINGS: Final[dict[str, Any]] = {
 
 def connect(url: str) -> Celery:
     """Return the Celery application of this farm, with the settings above and no other."""
-    app = Celery("farm", broker=url, set_as_current=False)
+    # The library's own name for a socket in the file system.
+    app = Celery("farm", broker=url.replace("unix://", "redis+socket://", 1), set_as_current=False)
     app.conf.update(SETTINGS)
     return app
 

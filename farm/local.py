@@ -20,6 +20,7 @@ import msgspec
 from farm import broker, embedded
 from farm.errors import FarmError, NoResult, Refused, Unreachable
 from farm.ledger import Ledger, Slot
+from farm.store import place
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -35,11 +36,11 @@ class Here(NamedTuple):
 
     ledger: Ledger
     app: "Celery"
-    agents: "_Agents"
+    agents: "Agents"
     slots: list[Slot]
 
 
-class _Agents:
+class Agents:
     """The agent of this machine, started again if it dies while jobs are left."""
 
     def __init__(self, start: Callable[[], "embedded.Agent"]) -> None:
@@ -54,7 +55,7 @@ class _Agents:
             return
         self._restarts += 1
         if self._restarts > _AGENT_RESTARTS or code in _BY_CODE:
-            raise _said(self.current, code)
+            raise said(self.current.tail(), code, who="the agent of this machine")
         self.current = self._start()
 
 
@@ -81,7 +82,7 @@ def farm_here(
     say: hears that another command of this machine has the device and we wait for it. Raises
     NoResult if no device answers, Unreachable if the broker does not come up.
     """
-    with _stoppable(), embedded.broker(state, when_alone=_forget) as server:
+    with _stoppable(), embedded.broker(state, when_alone=lambda it: _forget(it, say)) as server:
         ledger = Ledger(server.url)
         ledger.setup()
         running: list[embedded.Agent] = []
@@ -96,8 +97,9 @@ def farm_here(
             return agent
 
         try:
-            agents = _Agents(start)
-            slots = _await_slots(ledger, agents, say)
+            agents = Agents(start)
+            slots = await_slots(ledger, agents, say)
+            _check_store(slots, store)
             with suppress(OSError):  # the server of somebody else's command keeps its cores
                 _pin(server.pid, cores[:1])
             # Stand aside while this machine measures: the lowest core is for housekeeping.
@@ -111,11 +113,23 @@ def farm_here(
             agent.stop()
 
 
-def _forget(server: embedded.Server) -> None:
+def _forget(server: embedded.Server, say: Callable[[str], None]) -> None:
     """Drop what the ledger holds of runs whose processes are gone; the store knows them."""
     ledger = Ledger(server.url)
-    ledger.forget()
+    for run_id in ledger.forget():  # of a farm that was up here, and is down
+        say(f"{run_id} was still in the queue here; `farm resume {run_id}` sends it again")
     ledger.close()
+
+
+def _check_store(slots: Sequence[Slot], store: str) -> None:
+    """Raise Refused if the devices of this folder's farm keep their profiles elsewhere."""
+    others = sorted({each.store for each in slots if each.store} - {place(store)})
+    if others:
+        raise Refused(
+            f"the farm of this folder keeps its profiles in {others[0]!r}",
+            why=f"asked for {place(store)!r}",
+            hint="wait until it ends, or keep this run apart: FARM_STATE=DIR",
+        )
 
 
 def _affinity() -> list[int]:
@@ -154,16 +168,23 @@ def _stoppable() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def _await_slots(ledger: Ledger, agents: _Agents, say: Callable[[str], None]) -> list[Slot]:
+def await_slots(
+    ledger: Ledger,
+    agents: Agents,
+    say: Callable[[str], None],
+    *,
+    enough: Callable[[], bool] = lambda: False,
+) -> list[Slot]:
     """Wait until this machine's slots are registered, by our agent or by one that runs already.
 
-    An agent that waits for a device which another folder's farm serves is waited for.
+    An agent that waits for a device which another folder's farm serves is waited for. enough: asked
+    now and then whether to stop waiting; what is there then is returned. Raises NoResult.
     """
     deadline = time.monotonic() + READY_S
     told = False
     while time.monotonic() < deadline:
         slots = ledger.slots()
-        if slots:
+        if slots or enough():
             return slots
         agents.look_after()
         _, waits, why = agents.current.tail().rpartition("starting\n")[2].rpartition(WAITING)
@@ -180,13 +201,13 @@ def _await_slots(ledger: Ledger, agents: _Agents, say: Callable[[str], None]) ->
     )
 
 
-def _said(agent: "embedded.Agent", code: int) -> FarmError:
-    """Return the last error that the agent printed as one of ours: what, why and hint."""
-    lines = agent.tail().splitlines() or [""]
+def said(text: str, code: int, *, who: str) -> FarmError:
+    """Return the last error in what a program printed as one of ours: what, why and hint."""
+    lines = text.splitlines() or [""]
     starts = [at for at, line in enumerate(lines) if line.startswith("error: ")]
     kind = _BY_CODE.get(code)
     if kind is None or not starts:
-        return FarmError(f"the agent of this machine keeps ending with {code}", why=lines[-1])
+        return FarmError(f"{who} keeps ending with {code}", why=lines[-1])
     what, *rest = lines[starts[-1] :]
     why = "\n".join(each.strip() for each in rest if each.startswith("  "))
     hint = "".join(each.removeprefix("hint: ") for each in rest if each.startswith("hint: "))

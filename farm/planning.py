@@ -3,32 +3,48 @@
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from farm import answers
 from farm.catalog import rows
+from farm.ledger import Slot
+from farm.queues import job_class, unserved_lines
 from farm.report import words
 from farm.report.table import Column, Datum, Table
 from farm.runs import moment
 from farm.schema import Effort, Job, Manifest, Profile
 from farm.store import Store
-from farm.submit import Outlook, job_class
+from farm.submit import Outlook
 from farm.sweep import label_text
+
+PlanState = Literal["measure", "measured", "waiting", "skipped"]
 
 # Seconds of a repeat outside its passes: interpreter, framework, loading, warm-up, throughput.
 _AROUND_S: Final = 4.0
 
 
 class Outline(NamedTuple):
-    """A run before it is measured; seconds: of the jobs to measure, a guess."""
+    """A run before it is measured; seconds: until its last job has ended, a guess.
+
+    takers: nodes by the queue that they hear.
+    """
 
     manifest: Manifest
     again: dict[str, str]
     to_measure: list[str]
     seconds: float
+    queues: dict[str, str]
+    takers: dict[str, list[str]]
+    unserved: dict[str, int]
 
 
-def outline(outlook: Outlook, store: Store) -> Outline:
-    """Return what would be measured; a job that was measured before takes as long per repeat."""
+def outline(
+    outlook: Outlook, store: Store, *, jobs: Sequence[Job], slots: Sequence[Slot]
+) -> Outline:
+    """Return what would be measured; a job that was measured before takes as long per repeat.
+
+    jobs: all of the plan. slots: the live ones; those that take a job of it share the work.
+    """
     expected = outlook.manifest
     answered = {each.job_id for each in expected.reused}
     wanted = [each.job_id for each in expected.jobs if each.job_id not in answered]
@@ -39,7 +55,22 @@ def outline(outlook: Outlook, store: Store) -> Outline:
             known.setdefault(row.profile.job_id, []).append(each_s * expected.effort.repeats)
     guess = _guess(expected.effort)
     total = sum(median(known[each]) if each in known else guess for each in wanted)
-    return Outline(expected, outlook.again, wanted, total)
+    queues = {job.job_id: job_class(job) for job in jobs}
+    takers = {
+        queue: sorted({slot.node for slot in slots if queue in slot.classes})
+        for queue in sorted(set(queues.values()))
+    }
+    asked = {queues[each] for each in wanted}
+    sharing = [slot for slot in slots if not asked.isdisjoint(slot.classes)]
+    return Outline(
+        manifest=expected,
+        again=outlook.again,
+        to_measure=wanted,
+        seconds=total / max(1, len(sharing)),
+        queues=queues,
+        takers=takers,
+        unserved=outlook.unserved,
+    )
 
 
 def seconds(profile: Profile) -> float:
@@ -110,24 +141,26 @@ def blocks(found: Outline, *, limit: int) -> list[str | Table]:
         f"median is known within {effort.half_width_ppm / 10_000:g} % or "
         f"{effort.budget_ms / 1000:g} s"
     )
-    return [heading, about, _table(found, limit), *reused_lines(expected)]
+    return [
+        heading,
+        about,
+        _table(found, limit),
+        *unserved_lines(found.unserved),
+        *reused_lines(expected),
+    ]
 
 
-def document(found: Outline) -> dict[str, object]:
+def document(found: Outline) -> answers.Plan:
     """Return the plan as one JSON document."""
     expected = found.manifest
-    return {
-        "schema": "farm.plan/v1",
-        "name": expected.name,
-        "jobs": [
-            {"job_id": job_id, "label": label, "labels": labels, "state": state, "why": why}
-            for job_id, label, labels, state, why in _rows(found)
-        ],
-        "to_measure": len(found.to_measure),
-        "reused": len(expected.reused),
-        "skipped": len(expected.skipped),
-        "expected_s": round(found.seconds, 1),
-    }
+    return answers.Plan(
+        name=expected.name,
+        jobs=_jobs(found),
+        to_measure=len(found.to_measure),
+        reused=len(expected.reused),
+        skipped=len(expected.skipped),
+        expected_s=round(found.seconds, 1),
+    )
 
 
 def _guess(effort: Effort) -> float:
@@ -135,27 +168,61 @@ def _guess(effort: Effort) -> float:
     return effort.repeats * (_AROUND_S + effort.budget_ms / 2000)
 
 
-def _rows(found: Outline) -> Sequence[tuple[str, str, dict[str, str], str, str]]:
+def _jobs(found: Outline) -> list[answers.PlannedJob]:
     wanted = set(found.to_measure)
     listed = []
     for each in found.manifest.jobs:
-        state = "measure" if each.job_id in wanted else "measured"
+        queue = found.queues.get(each.job_id, "")
+        nodes = found.takers.get(queue, [])
+        state: PlanState = "measured" if each.job_id not in wanted else "measure"
         why = found.again.get(each.job_id, "")
-        listed.append((each.job_id, label_text(each.labels), each.labels, state, why))
+        if state == "measure" and not nodes:
+            state, why = "waiting", f"no live device for {queue}"
+        listed.append(
+            answers.PlannedJob(
+                job_id=each.job_id,
+                label=label_text(each.labels),
+                labels=each.labels,
+                state=state,
+                why=why,
+                queue=queue,
+                nodes=nodes,
+            )
+        )
     for skipped in found.manifest.skipped:
-        label = label_text(skipped.labels)
-        listed.append(("", label, skipped.labels, "skipped", skipped.reason))
+        listed.append(
+            answers.PlannedJob(
+                job_id="",
+                label=label_text(skipped.labels),
+                labels=skipped.labels,
+                state="skipped",
+                why=skipped.reason,
+                queue="",
+                nodes=[],
+            )
+        )
     return listed
 
 
 def _table(found: Outline, limit: int) -> Table:
-    every = _rows(found)
+    every = _jobs(found)
     shown = tuple(
-        (Datum(label, label), Datum(state, state), Datum(why, why))
-        for _, label, _, state, why in every[:limit]
+        (
+            Datum(each.label, each.label),
+            Datum(each.state, each.state),
+            Datum(each.queue, each.queue),
+            Datum(words.listed(each.nodes, most=3), len(each.nodes)),
+            Datum(each.why, each.why),
+        )
+        for each in every[:limit]
     )
     more = len(every) - len(shown)
     notes = (f"and {words.count(more, 'job')} more; --limit shows them",) if more > 0 else ()
-    return Table(
-        "", (Column("job", cut=True), Column("state"), Column("why", cut=True)), shown, notes
+    columns = (
+        Column("job", cut=True),
+        Column("state"),
+        Column("queue", spare=2),
+        Column("nodes", cut=True, spare=1),
+        Column("why", cut=True),
     )
+    return Table("", columns, shown, notes)

@@ -1,23 +1,109 @@
-"""What needs the store and the ledger at once: the check at the end of a run.
+"""What needs the store and the ledger at once: the check at the end of every run.
 
 When the ledger says that a run has ended, the store has the last word: what is missing there is
-submitted again, at most twice; what was given up becomes a stored attempt with its cause, so that a
-report can say why a cell is empty.
+submitted again, at most twice; what was given up or cancelled becomes a stored attempt with its
+cause, so that a report can say why a cell is empty.
 """
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Final
+import logging
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from farm import __version__, identity, schema
-from farm.ledger import Ledger, Record, Slot
+from msgspec import UNSET
+
+from farm import __version__, broker, identity, schema
+from farm.errors import Bad, Unreachable
+from farm.ledger import ENDS, Ledger, Record, Slot
+from farm.queues import takeable, takers
 from farm.report import words
 from farm.runs import stamp
-from farm.schema import Device, Execution, Failure, Job, Manifest, Profile
-from farm.store import Store, profile_key
-from farm.submit import enqueue, missing, takeable
+from farm.schema import Device, Execution, Failure, Job, Manifest, Profile, Status
+from farm.store import NotFound, Store, manifest_key, profile_key
+from farm.submit import enqueue, missing
+
+if TYPE_CHECKING:
+    from celery import Celery
+
+log = logging.getLogger(__name__)
 
 RESUBMISSIONS: Final = 2
+
+
+class Done(NamedTuple):
+    """What was done about a run, for whoever watches the scheduler."""
+
+    event: Literal["resubmitted", "closed", "damaged"]
+    run_id: str
+    jobs: int
+    why: str
+
+
+class Scheduler:
+    """Looks after the runs that somebody submitted; of several that run, one leads.
+
+    It keeps the ledger's clock going as every agent does, so that a farm without a node still
+    reaps leases and tells people what waits.
+    """
+
+    def __init__(self, ledger: Ledger, app: "Celery", store: Store) -> None:
+        self._ledger, self._app, self._store = ledger, app, store
+        self._me = f"scheduler-{os.getpid()}-{secrets.token_hex(4)}"
+        self._away = ""
+
+    def step(self) -> list[Done]:
+        """Do what is due now and return it; whoever calls it does so about once a second.
+
+        A broker or a store that is away is waited out, and said once.
+        """
+        try:
+            if self._ledger.lead(self._me):
+                broker.send_tickets(self._app, self._ledger.tick().tickets)
+            done = []
+            if self._ledger.lead(self._me, what="scheduler"):
+                for run_id in self._ledger.open_runs():
+                    done += self._look(run_id)
+        except Unreachable as error:
+            if str(error) != self._away:
+                self._away = str(error)
+                log.warning("waiting: %s", error)
+            return []
+        self._away = ""
+        return done
+
+    def _look(self, run_id: str) -> list[Done]:
+        counts = self._ledger.counts(run_id)
+        if any(count and state not in ENDS for state, count in counts.items()):
+            return []
+        try:
+            expected = schema.decode(self._store.get(manifest_key(run_id)), Manifest)
+            again = check_end(
+                expected,
+                store=self._store,
+                ledger=self._ledger,
+                slots=self._ledger.slots(),
+                resubmitted=self._ledger.resubmitted(run_id),
+            )
+        except (NotFound, Bad) as error:  # without its manifest nobody can say what is missing
+            _check_mounted(self._store)
+            self._ledger.close_run(run_id)
+            return [Done("damaged", run_id, 0, str(error))]
+        if again:
+            self._ledger.note_resubmission(run_id)
+            broker.send_tickets(self._app, self._ledger.tick().tickets)
+            return [Done("resubmitted", run_id, again, "the store lacks their profiles")]
+        self._ledger.close_run(run_id)
+        return [Done("closed", run_id, sum(counts.values()), "")]
+
+
+def _check_mounted(store: Store) -> None:
+    """Raise Unreachable if this is no store at all: its folder may not be mounted just now."""
+    try:
+        store.get("meta/layout.json")
+    except NotFound as error:
+        raise Unreachable("the store is not there", why=str(error)) from error
 
 
 def check_end(
@@ -27,40 +113,56 @@ def check_end(
     ledger: Ledger,
     slots: Sequence[Slot],
     resubmitted: int,
-    now: datetime,
+    here: bool = False,
 ) -> int:
     """Close a run that the ledger calls ended; return how many jobs were submitted again.
 
-    Entries that are DEAD are stored as attempts of ours that failed; whatever else the store lacks
-    goes into the queue again if a slot takes it, unless that has happened twice already.
+    Entries that are DEAD or CANCELLED are stored as attempts without an answer; whatever else the
+    store lacks goes into the queue again if a slot takes it, unless that has happened twice. here:
+    the caller follows the run itself.
     """
     lacking = missing(expected, store, slots)
-    dead = {each.key: each for each in ledger.entries(expected.run_id) if each.state == "DEAD"}
-    given_up = {job.job_id: dead.get(f"{job.job_id}.{expected.repeat_set}") for job in lacking}
-    again = takeable([job for job in lacking if given_up[job.job_id] is None], slots)
+    ended = {each.key: each for each in ledger.entries(expected.run_id)}
+    without = _without_answer(expected, lacking, ended)
+    again = takeable([job for job in lacking if job.job_id not in without], slots)
     if again and resubmitted < RESUBMISSIONS:
-        enqueue(expected, again, ledger)
+        enqueue(expected, again, ledger, here=here)
         return len(again)
     for job in lacking:
-        record = given_up[job.job_id]
+        record = without.get(job.job_id)
         if record is not None:
-            _store_dead(expected, job, record, store=store, slots=slots, now=now)
+            _store_end(expected, job, record, store=store, slots=slots)
     return 0
 
 
-def _store_dead(
+def _without_answer(
+    expected: Manifest, lacking: Sequence[Job], ended: Mapping[str, Record]
+) -> dict[str, Record]:
+    """Return by job the records that ended without an answer, which nobody is to try again."""
+    found = {}
+    for job in lacking:
+        record = ended.get(f"{job.job_id}.{expected.repeat_set}")
+        if record is not None and record.state in ("DEAD", "CANCELLED"):
+            found[job.job_id] = record
+    return found
+
+
+def _store_end(
     expected: Manifest,
     job: Job,
     record: Record,
     *,
     store: Store,
     slots: Sequence[Slot],
-    now: datetime,
 ) -> None:
-    """Store why an entry was given up, under the system of the node that had it last."""
-    slot = next((each for each in slots if each.node == record.node), None)
-    kind = record.cause.partition(":")[0]
-    execution = _nothing_ran(expected, record.node, job.selector.environment, now=now)
+    """Store why an entry ended without an answer, under the system of the slot that had it last.
+
+    It bears the time of that end, so a run that is checked again stores the same bytes.
+    """
+    there = [each for each in slots if each.node == record.node]
+    slot = next((each for each in there if takers(job, [each])), None)
+    status: Status = "cancelled" if record.state == "CANCELLED" else "infra"
+    execution = _nothing_ran(expected, job, record)
     profile = Profile(
         job_id=job.job_id,
         cell_id=job.cell_id,
@@ -74,14 +176,8 @@ def _store_dead(
         attempt=record.attempt,
         fence=0,
         job=job,
-        status="infra",
-        failure=Failure(
-            kind=kind if kind in words.FAILURES else "worker_lost",
-            phase="unknown",
-            message=f"given up after {words.count(record.attempt, 'attempt')}: {record.cause}",
-            hint="look at the slot worker's log, then `farm resume`",
-            retryable=True,
-        ),
+        status=status,
+        failure=_given_up(record) if status == "infra" else UNSET,
         execution=execution,
         null_reasons={"execution.queue_s": "not_probed"},
     )
@@ -90,10 +186,21 @@ def _store_dead(
     store.put_new(profile_key(day, job.job_id, identity.content_id(data)), data)
 
 
-def _nothing_ran(expected: Manifest, node: str, environment: str, *, now: datetime) -> Execution:
-    at = stamp(now)
+def _given_up(record: Record) -> Failure:
+    kind = record.cause.partition(":")[0]
+    return Failure(
+        kind=kind if kind in words.FAILURES else "worker_lost",
+        phase="unknown",
+        message=f"given up after {words.count(record.attempt, 'attempt')}: {record.cause}",
+        hint="look at the slot worker's log, then `farm resume`",
+        retryable=True,
+    )
+
+
+def _nothing_ran(expected: Manifest, job: Job, record: Record) -> Execution:
+    at = stamp(datetime.fromtimestamp(record.changed_ms / 1000, UTC))
     return Execution(
-        node=node,
+        node=record.node,
         worker="",
         started_at=at,
         finished_at=at,
@@ -102,7 +209,7 @@ def _nothing_ran(expected: Manifest, node: str, environment: str, *, now: dateti
         start="cold",
         isolation="plain",
         memory_limit="none",
-        environment=environment,
+        environment=job.selector.environment,
         device=Device(name="", slot="", kind="cpu", cpus=[]),
         threads=0,
         effective_threads={},

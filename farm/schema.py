@@ -206,7 +206,7 @@ class Reused(Stored, frozen=True, kw_only=True):
 
 
 class Manifest(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.manifest/v1"):
-    """What a run expects; written before anything is enqueued."""
+    """What a run expects; written before anything is enqueued. priority: absent for normal."""
 
     run_id: str
     name: str
@@ -220,6 +220,13 @@ class Manifest(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.
     tags: dict[str, str] = {}
     skipped: list[Skipped] = []
     reused: list[Reused] = []
+    priority: Literal["high", "low"] | UnsetType = UNSET
+
+
+class Tag(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.tag/v1"):
+    """A name that points at a run; the name is in the key, and it may point at another tomorrow."""
+
+    run_id: str
 
 
 class Order(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.order/v1"):

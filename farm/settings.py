@@ -7,9 +7,10 @@ beats `[tool.farm]` in `pyproject.toml`, that beats `~/.config/farm/farm.toml`, 
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -24,8 +25,14 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "effort": "standard",
 }
 
+READ: Final = "read"
+
+_BROKERS: Final = ("redis", "rediss", "unix")
 _PATHS: Final = ("store", "state")
-_SECRET: Final = re.compile(r"(?<=://)([^/@\s]*:)[^/@\s]*(?=@)")
+_TABLE: Final = ("tool", "farm")  # where our settings stand in a pyproject.toml
+# Up to the last @: a password may hold what it should not, and hiding too much hurts nobody.
+_SECRET: Final = re.compile(r"(?<=://)([^/@\s:]*:)\S*(?=@)|([?&]password=)[^&\s'\"]+")
+_LONGEST: Final = 60  # of a bad value, as a message quotes it
 
 
 class Setting(Struct, frozen=True):
@@ -42,6 +49,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     effort: Setting
 
 
+class File(NamedTuple):
+    """A file that may hold settings: how its values are told to come from it, and whether it does.
+
+    state: READ, or why it is not. table: the keys of the table that holds them.
+    """
+
+    path: Path
+    origin: str
+    state: str
+    table: tuple[str, ...] = ()
+
+
 def load(
     flags: Mapping[str, str | None], *, env: Mapping[str, str], cwd: Path, home: Path
 ) -> Settings:
@@ -52,8 +71,10 @@ def load(
     unusable value, naming the origin, and for a password in a flag.
     """
     found = {key: Setting(value, "default") for key, value in DEFAULTS.items()}
-    for path, table in reversed(list(_tables(flags.get("config"), env=env, cwd=cwd, home=home))):
-        found |= {key: _from_file(key, each, path, home) for key, each in table.items()}
+    for file in reversed(files(flags.get("config"), env=env, cwd=cwd, home=home)):
+        if file.state == READ:
+            table = _settings_of(file).items()
+            found |= {key: _from_file(key, each, file, home) for key, each in table}
     for key in DEFAULTS:
         variable = f"FARM_{key.upper()}"
         if env.get(variable):  # an empty variable is one that is not set
@@ -67,79 +88,118 @@ def load(
     return Settings(**found)
 
 
-def shown(value: str) -> str:
-    """Return the value as it may be printed: the password of a URL is hidden."""
-    return _SECRET.sub(r"\1***", value)
+def files(config: str | None, *, env: Mapping[str, str], cwd: Path, home: Path) -> tuple[File, ...]:
+    """Return the files of settings, the strongest first, with the places of those not there.
 
-
-def _tables(
-    config: str | None, *, env: Mapping[str, str], cwd: Path, home: Path
-) -> Iterator[tuple[Path, dict[str, object]]]:
-    """Yield the tables of settings with their files, the strongest first."""
+    config: as in `load`. Nothing is said of what they hold. Raises Refused if a named file is not
+    there, or if a pyproject.toml on the way cannot be read.
+    """
+    personal = home / ".config" / "farm" / "farm.toml"
     named = config or env.get("FARM_CONFIG")
     if named:
         path = cwd / named
         if not os.path.isfile(path):
-            raise Refused(f"no file {named!r}", why="--config" if config else "FARM_CONFIG")
-        yield path, _read(path)
-    else:
-        folders = [cwd, *cwd.parents]
-        near = next(
-            (each / "farm.toml" for each in folders if os.path.isfile(each / "farm.toml")), None
-        )
-        if near:
-            yield near, _read(near)
-        yield from _of_project(folders)
-    personal = home / ".config" / "farm" / "farm.toml"
-    if os.path.isfile(personal):
-        yield personal, _read(personal)
+            raise Refused(
+                f"no file {named!r}", why=f"named by {'--config' if config else 'FARM_CONFIG'}"
+            )
+        origin = f"--config {config}" if config else str(path)
+        return File(path, origin, READ), _place(personal)
+    folders = [cwd, *cwd.parents]
+    near = next((each for each in folders if os.path.isfile(each / "farm.toml")), cwd)
+    return _place(near / "farm.toml"), _of_project(folders), _place(personal)
 
 
-def _of_project(folders: list[Path]) -> Iterator[tuple[Path, dict[str, object]]]:
-    for path in (each / "pyproject.toml" for each in folders):
-        if os.path.isfile(path):
-            tools = _read(path, checked=False).get("tool", {})
-            table = tools.get("farm") if isinstance(tools, dict) else None
-            if isinstance(table, dict):
-                yield path, _known(table, path)
-                return
+def shown(value: str) -> str:
+    """Return the value as it may be printed: the password of a URL is hidden."""
+    return _SECRET.sub(lambda found: f"{found[1] or found[2]}***", value)
 
 
-def _read(path: Path, *, checked: bool = True) -> dict[str, object]:
+def _place(path: Path) -> File:
+    return File(path, str(path), READ if os.path.isfile(path) else "not there")
+
+
+def _of_project(folders: Sequence[Path]) -> File:
+    """Return the nearest pyproject.toml that has a table for us."""
+    there = [path for each in folders if os.path.isfile(path := each / "pyproject.toml")]
+    for path in there:
+        tools = _read(path).get("tool")
+        if isinstance(tools, dict) and "farm" in tools:
+            return File(path, str(path), READ, _TABLE)
+    path = there[0] if there else folders[0] / "pyproject.toml"
+    return File(path, str(path), "without [tool.farm]" if there else "not there", _TABLE)
+
+
+def _settings_of(file: File) -> dict[str, object]:
+    found: object = _read(file.path)
+    for key in file.table:
+        found = found.get(key, {}) if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        name = ".".join(file.table)
+        raise Refused(f"{file.origin}: {name} is {_brief(found)}", why="expected a table")
+    known = list(DEFAULTS)
+    for key in found:
+        if key not in known:
+            why = f"known: {', '.join(known)}"
+            at_top = f"without [{key}], keys stand at the top" if key in _TABLE else ""
+            raise Refused(
+                f"{file.origin}: unknown setting {key!r}",
+                why=why,
+                hint=did_you_mean(key, known) or at_top,
+            )
+    return found
+
+
+def _read(path: Path) -> dict[str, object]:
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        return tomllib.loads(path.read_text("utf-8"))
+    except UnicodeDecodeError as error:
+        why = f"byte {error.start} is not UTF-8"
+        raise Refused(f"{path}: not readable as TOML", why=why) from error
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
         raise Refused(f"{path}: not readable as TOML", why=str(error)) from error
     except OSError as error:
         raise Refused(f"cannot read {str(path)!r}", why=error.strerror or "") from error
-    return _known(table, path) if checked else table
 
 
-def _known(table: dict[str, object], path: Path) -> dict[str, object]:
-    for key in table:
-        if key not in DEFAULTS:
-            known = list(DEFAULTS)
-            why = f"known: {', '.join(known)}"
-            raise Refused(
-                f"{path}: unknown setting {key!r}", why=why, hint=did_you_mean(key, known)
-            )
-    return table
-
-
-def _from_file(key: str, value: object, path: Path, home: Path) -> Setting:
+def _from_file(key: str, value: object, file: File, home: Path) -> Setting:
     if not isinstance(value, str):
-        raise Refused(f"{path}: {key} is {value!r}", why="expected text in quotes")
+        raise Refused(f"{file.origin}: {key} is {_brief(value)}", why="expected text in quotes")
     if key in _PATHS and "://" not in value and value:
-        inside = home / value[2:] if value.startswith("~/") else path.parent / value
+        inside = home / value[2:] if value.startswith("~/") else file.path.parent / value
         value = str(inside)
-    return _checked(key, value, str(path))
+    return _checked(key, value, file.origin)
 
 
 def _checked(key: str, value: str, origin: str) -> Setting:
     if not value.isprintable() or (not value and key != "broker"):
-        raise Refused(f"{origin}: {key} is {shown(value)!r}", why="expected printable text")
+        raise Refused(f"{origin}: {key} is {_brief(value)}", why="expected printable text")
     if key == "effort" and value not in LEVELS:
         why = f"known: {', '.join(LEVELS)}"
         hint = did_you_mean(value, list(LEVELS))
-        raise Refused(f"{origin}: unknown effort {value!r}", why=why, hint=hint)
+        raise Refused(f"{origin}: unknown effort {_brief(value)}", why=why, hint=hint)
+    if key == "broker" and value:
+        _check_broker(value, origin)
     return Setting(value, origin)
+
+
+def _check_broker(value: str, origin: str) -> None:
+    """Raise Refused unless the value is the address of a Redis-protocol server."""
+    try:
+        parts = urlsplit(value)
+        fits = parts.scheme in _BROKERS and (parts.path if parts.scheme == "unix" else parts.netloc)
+        _ = parts.port  # raises where it is no number, or too large
+    except ValueError:
+        fits = ""
+    if not fits:
+        raise Refused(
+            f"{origin}: broker {_brief(value)} is no address of a Redis server",
+            why="write redis://HOST:PORT/0, rediss://HOST:PORT/0 or unix:///SOCKET; in a password "
+            "write / as %2F and @ as %40",
+            hint="leave it empty for the farm of this machine: `farm up`",
+        )
+
+
+def _brief(value: object) -> str:
+    """Return a value as a message quotes it: short, and without its password."""
+    text = shown(repr(value))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,21 +1,38 @@
-"""How runs stand, as the store knows them: manifest minus results, whatever the queue remembers."""
+"""How runs stand: what the store holds of them, and what the ledger knows of the rest."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from farm import answers
 from farm.catalog import rows, winners
 from farm.catalog.winners import Winner
 from farm.errors import NoResult, Refused, did_you_mean
+from farm.ledger import Record
 from farm.report import cells, words
 from farm.report.table import Column, Datum, Table, Tone
 from farm.runs import manifests
-from farm.schema import Failure, Latency, Manifest, Quality
+from farm.schema import Failure, Labelled, Latency, Manifest, Quality
 from farm.store import Store
 from farm.sweep import label_text
 
-STATES: Final = ("ok", "invalid", "failed", "pruned", "skipped", "missing")
-_TONES: Final[dict[str, Tone]] = {"ok": "good", "failed": "bad", "invalid": "warn"}
+STORED: Final = ("ok", "invalid", "failed", "pruned", "skipped", "missing")
+# A job that the store lacks may be in flight; by the state of the ledger.
+LIVE: Final = {
+    "READY": "queued",
+    "RUNNING": "measuring",
+    "BACKOFF": "waiting",
+    "DEAD": "dead",
+    "CANCELLED": "cancelled",
+}
+STATES: Final = (*STORED, *LIVE.values())
+_TONES: Final[dict[str, Tone]] = {
+    "ok": "good",
+    "failed": "bad",
+    "dead": "bad",
+    "invalid": "warn",
+    "missing": "warn",
+}
 
 
 class RunRow(NamedTuple):
@@ -32,6 +49,7 @@ class RunRow(NamedTuple):
 class JobRow(NamedTuple):
     """A job of a run: where it stands, its figure in ms if it has one, and the doubts or cause."""
 
+    job_id: str
     label: str
     state: str
     p50_ms: float | None
@@ -39,14 +57,21 @@ class JobRow(NamedTuple):
     profile_id: str
 
 
-def runs(store: Store, *, limit: int) -> list[RunRow]:
-    """Return the newest runs with their jobs counted by state."""
+def runs(
+    store: Store, *, limit: int, live: Callable[[str], Sequence[Record]] = lambda _run: ()
+) -> list[RunRow]:
+    """Return the newest runs with their jobs counted by state; live: what the ledger has of one."""
     newest = manifests(store)[:limit]
     best = _winners(store, newest)
-    return [RunRow(each, Counter(row.state for row in _jobs(each, best))) for each in newest]
+    return [
+        RunRow(each, Counter(row.state for row in _jobs(each, best, live(each.run_id))))
+        for each in newest
+    ]
 
 
-def jobs(expected: Manifest, store: Store, *, states: Collection[str]) -> list[JobRow]:
+def jobs(
+    expected: Manifest, store: Store, *, states: Collection[str], live: Sequence[Record] = ()
+) -> list[JobRow]:
     """Return the jobs of a run, in its order; states: only these, all if there are none.
 
     Raises Refused for a state that there is none of, NoResult if no job is in one of them.
@@ -55,7 +80,7 @@ def jobs(expected: Manifest, store: Store, *, states: Collection[str]) -> list[J
         if each not in STATES:
             known = f"known: {', '.join(STATES)}"
             raise Refused(f"unknown state {each!r}", why=known, hint=did_you_mean(each, [*STATES]))
-    listed = _jobs(expected, _winners(store, [expected]))
+    listed = _jobs(expected, _winners(store, [expected]), live)
     kept = [each for each in listed if not states or each.state in states]
     if states and not kept:
         raise NoResult(f"no job of run {expected.run_id} is {' or '.join(states)}")
@@ -66,11 +91,13 @@ def runs_table(found: Sequence[RunRow]) -> list[str | Table]:
     """Return the runs for a person."""
     if not found:
         return ["no run in this store yet"]
+    shown = ["ok", "invalid", "failed", "missing"]
+    shown += [each for each in LIVE.values() if any(row.counts[each] for row in found)]
     columns = (
         Column("run"),
         Column("name", cut=True),
         Column("submitted"),
-        *(Column(each, right=True) for each in ("jobs", "ok", "invalid", "failed", "missing")),
+        *(Column(each, right=True) for each in ("jobs", *shown)),
     )
     listed = tuple(
         (
@@ -78,10 +105,7 @@ def runs_table(found: Sequence[RunRow]) -> list[str | Table]:
             Datum(each.manifest.name),
             Datum(each.manifest.submitted_at[:16].replace("T", " ")),
             _count(each.total),
-            _count(each.counts["ok"]),
-            _count(each.counts["invalid"], "warn"),
-            _count(each.counts["failed"], "bad"),
-            _count(each.counts["missing"], "warn"),
+            *(_count(each.counts[state], _TONES.get(state, "")) for state in shown),
         )
         for each in found
     )
@@ -110,32 +134,30 @@ def jobs_table(found: Sequence[JobRow], *, limit: int) -> list[str | Table]:
     return [Table("", columns, listed, notes)]
 
 
-def runs_document(found: Sequence[RunRow]) -> dict[str, object]:
+def runs_document(found: Sequence[RunRow], unserved: Mapping[str, int]) -> answers.Runs:
     """Return the runs as one JSON document."""
-    return {
-        "schema": "farm.runs/v1",
-        "runs": [
-            {
-                "run_id": each.manifest.run_id,
-                "name": each.manifest.name,
-                "submitted_at": each.manifest.submitted_at,
-                "submitted_by": each.manifest.submitted_by,
-                "tags": each.manifest.tags,
-                "total": each.total,
-                "counts": {state: each.counts[state] for state in STATES},
-            }
+    return answers.Runs(
+        runs=[
+            answers.Run(
+                run_id=each.manifest.run_id,
+                name=each.manifest.name,
+                submitted_at=each.manifest.submitted_at,
+                submitted_by=each.manifest.submitted_by,
+                tags=each.manifest.tags,
+                total=each.total,
+                counts={state: each.counts[state] for state in STATES},
+            )
             for each in found
         ],
-    }
+        unserved=dict(unserved),
+    )
 
 
-def jobs_document(expected: Manifest, found: Sequence[JobRow]) -> dict[str, object]:
+def jobs_document(expected: Manifest, found: Sequence[JobRow]) -> answers.Jobs:
     """Return the jobs of a run as one JSON document."""
-    return {
-        "schema": "farm.jobs/v1",
-        "run_id": expected.run_id,
-        "jobs": [each._asdict() for each in found],
-    }
+    return answers.Jobs(
+        run_id=expected.run_id, jobs=[answers.JobState(**each._asdict()) for each in found]
+    )
 
 
 def _winners(store: Store, expected: Sequence[Manifest]) -> list[Winner]:
@@ -143,30 +165,48 @@ def _winners(store: Store, expected: Sequence[Manifest]) -> list[Winner]:
     return winners.winners(rows.read(store, job_ids=wanted).rows)
 
 
-def _jobs(expected: Manifest, best: Sequence[Winner]) -> list[JobRow]:
+def _jobs(expected: Manifest, best: Sequence[Winner], live: Sequence[Record]) -> list[JobRow]:
     """Return every job of a run, answered by what answers it in its report."""
-    answers = cells.scope(expected, best).by_job
-    listed = [_job(label_text(each.labels), answers.get(each.job_id, ())) for each in expected.jobs]
-    skipped = ((label_text(each.labels), each.reason) for each in expected.skipped)
-    return listed + [JobRow(label, "skipped", None, why, "") for label, why in skipped]
+    answered = cells.scope(expected, best).by_job
+    records = {each.key.partition(".")[0]: each for each in live}
+    listed = [
+        _job(each, answered.get(each.job_id, ()), records.get(each.job_id))
+        for each in expected.jobs
+    ]
+    return listed + [
+        JobRow("", label_text(each.labels), "skipped", None, each.reason, "")
+        for each in expected.skipped
+    ]
 
 
-def _job(label: str, answers: Sequence[Winner]) -> JobRow:
-    if not answers:
-        return JobRow(label, "missing", None, "", "")
-    row = answers[0].row
+def _job(each: Labelled, found: Sequence[Winner], record: Record | None) -> JobRow:
+    label = label_text(each.labels)
+    if record is not None and record.state not in ("DONE", "FAILED", "DEAD", "CANCELLED"):
+        return JobRow(each.job_id, label, LIVE[record.state], None, _whereabouts(record), "")
+    if not found:
+        state = LIVE.get(record.state, "missing") if record is not None else "missing"
+        return JobRow(each.job_id, label, state, None, "", "")
+    row = found[0].row
     profile = row.profile
     if profile.status != "ok":
-        state = "missing" if profile.status in ("infra", "cancelled") else profile.status
         failure = profile.failure
-        note = (
-            f"{failure.kind}: {failure.message}" if isinstance(failure, Failure) else profile.status
-        )
-        return JobRow(label, state, None, note, row.profile_id)
+        note = f"{failure.kind}: {failure.message}" if isinstance(failure, Failure) else ""
+        state = {"infra": "dead", "cancelled": "cancelled"}.get(profile.status, profile.status)
+        return JobRow(each.job_id, label, state, None, note, row.profile_id)
     marked = "invalid" if winners.rank(profile) else "ok"
     flags = profile.quality.flags if isinstance(profile.quality, Quality) else []
     p50 = profile.latency.p50_ms if isinstance(profile.latency, Latency) else None
-    return JobRow(label, marked, p50, ", ".join(map(words.flag, flags)), row.profile_id)
+    note = ", ".join(map(words.flag, flags))
+    return JobRow(each.job_id, label, marked, p50, note, row.profile_id)
+
+
+def _whereabouts(record: Record) -> str:
+    """Return where a job in flight is, or what it waits for."""
+    if record.state == "RUNNING":
+        return f"on {record.owner.partition('#')[0]}"
+    if record.state == "BACKOFF":
+        return f"another try after: {words.failure(record.cause)}"
+    return f"for {record.class_}"
 
 
 def _count(number: int, tone: Tone = "") -> Datum:

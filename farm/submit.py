@@ -9,9 +9,11 @@ import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from farm import bundle, schema
+from msgspec import UNSET
+
+from farm import bundle, queues, schema
 from farm.catalog import rows, winners
 from farm.catalog.rows import Row
 from farm.errors import Bad, Refused
@@ -31,25 +33,18 @@ from farm.schema import (
 from farm.store import NotFound, Store, card_key, job_key, manifest_key
 from farm.sweep import Plan, Planned, label_text
 
+Priority = Literal["high", "normal", "low"]
+
+_PRIORITIES: Final = {"high": 1, "normal": 2, "low": 3}
+
 
 class Outlook(NamedTuple):
-    """What a run of a plan would expect, and why a job that has a profile is measured again."""
+    """What a run of a plan would expect, why a job that has a profile is measured again, and how
+    many jobs wait in a queue that no device hears."""
 
     manifest: Manifest
     again: dict[str, str]
-
-
-def job_class(job: Job) -> str:
-    """Return the queue class of a job's selector (`queue.md` §3)."""
-    selector = job.selector
-    if selector.kind == "any":
-        return "any"
-    if selector.kind == "class":
-        return f"hw.{selector.value}"
-    if selector.kind == "node":
-        return f"node.{selector.value}"
-    node, _, index = selector.value.rpartition("/")
-    return f"dev.{node}.{index}"
+    unserved: dict[str, int]
 
 
 def new_run_id() -> str:
@@ -65,21 +60,23 @@ def outlook(
     force: bool,
     tags: Mapping[str, str],
     now: datetime,
+    waits: bool = False,
+    priority: Priority = "normal",
     user: Callable[[], str] = getpass.getuser,
 ) -> Outlook:
     """Return what a run of this plan expects; nothing is written yet.
 
     A job counts as measured where a good profile of it was taken under the system of a live slot
-    that would take it (rule 1 of the decisions). A job that no slot takes is skipped and says so.
-    user: names who submits.
+    that would take it (rule 1 of the decisions). A job that no slot takes is skipped and says so;
+    waits: it waits for a slot instead. user: names who submits.
     """
     run_id = new_run_id()
-    takers = {planned.job.job_id: _takers(planned.job, slots) for planned in plan.jobs}
-    jobs = [each for each in plan.jobs if takers[each.job.job_id]]
-    unserved = [
-        Skipped(labels=each.labels, reason=f"no device here takes {job_class(each.job)}")
-        for each in plan.jobs
-        if not takers[each.job.job_id]
+    takers = {planned.job.job_id: queues.takers(planned.job, slots) for planned in plan.jobs}
+    left = [each for each in plan.jobs if not takers[each.job.job_id]]
+    jobs = [each for each in plan.jobs if waits or takers[each.job.job_id]]
+    skipped = [
+        Skipped(labels=each.labels, reason=f"no device here takes {queues.job_class(each.job)}")
+        for each in ([] if waits else left)
     ]
     reused, again = ([], {}) if force else _reused(store, jobs, takers, plan.effort.repeats)
     expected = Manifest(
@@ -93,10 +90,12 @@ def outlook(
         repeat_set=run_id if force else "base",
         jobs=[Labelled(job_id=each.job.job_id, labels=each.labels) for each in jobs],
         tags={**plan.tags, **tags},
-        skipped=[*plan.skipped, *unserved],
+        skipped=[*plan.skipped, *skipped],
         reused=reused,
+        priority=UNSET if priority == "normal" else priority,
     )
-    return Outlook(expected, again)
+    waiting = queues.unserved([each.job for each in left], slots) if waits else {}
+    return Outlook(expected, again, waiting)
 
 
 def publish(plan: Plan, expected: Manifest, store: Store) -> None:
@@ -134,28 +133,38 @@ def missing(expected: Manifest, store: Store, slots: Sequence[Slot]) -> list[Job
         repeats=expected.effort.repeats,
         repeat_set=repeat_set,
     )
-    return [
-        schema.decode(store.get(job_key(job_id)), Job)
-        for job_id in wanted
-        if job_id not in answered and job_id not in good
-    ]
+    lacking = [each for each in wanted if each not in answered and each not in good]
+    return [_job(expected, each, store) for each in lacking]
 
 
-def takeable(jobs: Sequence[Job], slots: Sequence[Slot]) -> list[Job]:
-    """Return those of the jobs that a slot takes; any other would wait in the queue for ever."""
-    return [job for job in jobs if _takers(job, slots)]
+def _job(expected: Manifest, job_id: str, store: Store) -> Job:
+    try:
+        return schema.decode(store.get(job_key(job_id)), Job)
+    except (NotFound, Bad) as error:
+        raise Bad(
+            f"the document of job {job_id} of run {expected.run_id} cannot be read",
+            why=str(error),
+            hint="submit the sweep again; what is measured already is reused",
+        ) from error
 
 
-def enqueue(expected: Manifest, jobs: Sequence[Job], ledger: Ledger) -> dict[str, int]:
+def enqueue(
+    expected: Manifest,
+    jobs: Sequence[Job],
+    ledger: Ledger,
+    *,
+    here: bool = False,
+) -> dict[str, int]:
     """Put jobs of a run into the queue; return how many were `new`, `shared` or `known`.
 
     The caller has asked the store: whatever it lacks is measured, whatever the ledger remembers.
+    here: the caller follows the run itself, so no scheduler is to look after it.
     """
     labels = {each.job_id: each.labels for each in expected.jobs}
     entries = [
         Entry(
             key=f"{job.job_id}.{expected.repeat_set}",
-            class_=job_class(job),
+            class_=queues.job_class(job),
             spec=schema.encode(
                 Order(
                     job=job,
@@ -165,17 +174,13 @@ def enqueue(expected: Manifest, jobs: Sequence[Job], ledger: Ledger) -> dict[str
                     tags=expected.tags,
                 )
             ).decode(),
+            prio=_PRIORITIES[expected.priority or "normal"],
             again=True,
         )
         for job in jobs
     ]
-    verdicts = ledger.submit(expected.run_id, entries)
+    verdicts = ledger.submit(expected.run_id, entries, here=here)
     return {each: verdicts.count(each) for each in ("new", "shared", "known")}
-
-
-def _takers(job: Job, slots: Sequence[Slot]) -> set[str]:
-    wanted = job_class(job)
-    return {slot.system_id for slot in slots if wanted in slot.classes}
 
 
 def _reused(

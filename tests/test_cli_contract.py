@@ -1,282 +1,48 @@
-"""The command line as a table: every bad request has its exit code, one message and no traceback.
-
-The codes are those of the decisions; with --json an error is one `farm.error/v1` line on stderr and
-stdout stays empty.
-"""
+"""What holds for every command: help, JSON, pipes, our own trouble. Bad requests: `tests/cli`."""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 import pytest
 
 from farm import schema
-from farm.cli import cli, main
+from farm.cli import cli
 from farm.store import LocalStore, job_key
+from tests.cli import world as place
+from tests.cli.world import Said, World, with_json
 from tests.farm import make
 
 FARM = Path(sys.executable).with_name("farm")
-SWEEP = """
-name: small
-matrix: {model: mlp, backend: fake, batch: [1, 8], device: cpu}
-measure: {repeats: 1}
-"""
-FAILED = make.job("cnn")
-
-
-class Place(NamedTuple):
-    """A folder with a sweep, and a store with two runs."""
-
-    folder: Path
-    good_id: str
-    failed_id: str
+RUN = ("run", "sweep.yaml")
+GOOD = ("profiles", "get", "r-aaa111/mlp/fp32/b1/cpu")
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    folder = tmp_path_factory.mktemp("world")
-    for name, text in {
-        "sweep.yaml": SWEEP,
-        "broken.yaml": "matrix: [",
-        "list.yaml": "- 1",
-        "unknown.yaml": SWEEP + "matrx: 1\n",
-        "empty.yaml": "matrix: {model: [], batch: 1}\n",
-        "none.yaml": SWEEP + "exclude: [{model: mlp}]\n",
-        "file.txt": "",
-        "bad/farm.toml": "stoer = 'x'\n",
-        "home/x": "",
-    }.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    store = LocalStore(folder / ".farm/store", fsync=False)
-    good, failed = make.profile(), make.profile(FAILED, status="failed")
-    ids = make.put(store, good, failed)
-    make.put(
-        store,
-        make.manifest([good.job, FAILED, make.job("lstm")], run_id="r-aaa111"),
-        make.manifest([good.job], run_id="r-aaa222", submitted_at="2026-11-30T09:00:00Z"),
-    )
-    return Place(folder, ids[0], ids[1])
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return place.built(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(autouse=True)
-def here(world: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The current folder and the environment are facts of the process; no argument carries them."""
-    monkeypatch.chdir(world.folder)
-    monkeypatch.setenv("HOME", str(world.folder / "home"))
-    for name in [each for each in os.environ if each.startswith("FARM_")]:
-        if name != "FARM_TEST_RUN":
-            monkeypatch.delenv(name)
-
-
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
+def here(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.enter(world, monkeypatch)
 
 
 @pytest.fixture
-def farm(capsys: pytest.CaptureFixture[str]):
+def farm(capsys, monkeypatch):
     """Run a command in this process."""
 
     def run(*words: str) -> Said:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(list(words))
-        out, err = capsys.readouterr()
-        return Said(int(ended.value.code or 0), out, err)
+        return place.run(list(words), given={}, capsys=capsys, monkeypatch=monkeypatch)
 
     return run
 
 
-# ── bad requests ─────────────────────────────────────────────────────────────────────────────────
-
-RUN = ("run", "sweep.yaml")
-LAST = ("profiles", "get", "r-aaa111/cnn/fp32/b1/cpu")
-GOOD = ("profiles", "get", "r-aaa111/mlp/fp32/b1/cpu")
-
-# words, exit code, what the message holds; a --json is put behind the verb.
-BAD: list[tuple[Sequence[str], int, str]] = [
-    # words that no verb, flag or setting knows
-    (["nope"], 2, "no command 'nope'"),
-    (["rnu"], 2, "did you mean `run`?"),
-    (["--nope"], 2, "no option '--nope'"),
-    (["--color", "pink", "status"], 2, "'pink' is not one of"),
-    (["--config", "missing.toml", "status"], 2, "no file 'missing.toml'"),
-    (["--config", "bad/farm.toml", "status"], 2, "did you mean `store`?"),
-    (["profiles", "lst"], 2, "did you mean `list`?"),
-    (["profiles", "--nope"], 2, "no option '--nope'"),
-    (["status", "--nope"], 2, "no option '--nope'"),
-    (["status", "a", "b"], 2, "unexpected extra argument"),
-    (["status", "--store"], 2, "requires an argument"),
-    # sweeps
-    (["run"], 2, "missing argument 'SWEEP…'"),
-    (["plan"], 2, "usage: "),
-    (["run", "missing.yaml"], 2, "no file 'missing.yaml'"),
-    (["run", "swep.yaml"], 2, "did you mean `sweep.yaml`?"),
-    (["run", "home"], 2, "cannot read 'home'"),
-    (["run", "broken.yaml"], 2, "broken.yaml: not readable as YAML"),
-    (["run", "list.yaml"], 2, "list.yaml: expected keys and values"),
-    (["run", "unknown.yaml"], 2, "did you mean `matrix`?"),
-    (["run", "empty.yaml"], 2, "an empty list"),
-    (["run", "none.yaml"], 2, "no job is left"),
-    ([*RUN, "-S", "batch"], 2, "expected KEY=VALUE"),
-    ([*RUN, "-S", ""], 2, "expected KEY=VALUE"),
-    ([*RUN, "-S", "batch=0"], 2, "expected at least 1, got 0"),
-    ([*RUN, "-S", "batch=many"], 2, "expected a whole number"),
-    ([*RUN, "-S", "precison=fp16"], 2, "did you mean `precision`?"),
-    ([*RUN, "-S", "precision=fp61"], 2, "unknown precision 'fp61'"),
-    ([*RUN, "-S", "measure.effort=slow"], 2, "unknown effort 'slow'"),
-    ([*RUN, "-S", "measure.repeats=0"], 2, "expected at least 1"),
-    ([*RUN, "-S", "model=no_such_model"], 2, "unknown model"),
-    ([*RUN, "-S", "model=gone.py:build"], 2, "gone.py"),
-    ([*RUN, "-S", "device=GPU:0"], 2, "unknown device"),
-    # flags of a run
-    ([*RUN, "--effort", "slow"], 2, "'slow' is not one of"),
-    ([*RUN, "-t", "tag"], 2, "tag 'tag' is not KEY=VALUE"),
-    ([*RUN, "-t", "=x"], 2, "tag '=x' is not KEY=VALUE"),
-    ([*RUN, "--timeout", "soon"], 2, "'soon' is no duration"),
-    ([*RUN, "--timeout", "0s"], 2, "'0s' is no duration"),
-    ([*RUN, "-o", "."], 2, "cannot write '.'"),
-    ([*RUN, "-o", "home"], 2, "cannot write 'home'"),
-    ([*RUN, "-o", "file.txt/page.html"], 2, "cannot write 'file.txt/page.html'"),
-    # stores and secrets
-    ([*RUN, "--store", "redis://ada:hunter2@h/0"], 2, "a flag takes no password"),
-    ([*RUN, "--store", "s3://bucket"], 2, "this version keeps local stores only"),
-    ([*RUN, "--store", "ftp://h/x"], 2, "neither a folder nor file:///FOLDER"),
-    ([*RUN, "--store", "file.txt"], 2, "is not a folder"),
-    ([*RUN, "--store", ""], 2, "--store"),
-    ([*RUN, "--store", "/sys/farm"], 4, "the store refuses"),
-    (["status", "--store", "file.txt"], 2, "is not a folder"),
-    (["report", "--store", "s3://bucket"], 2, "local stores only"),
-    # runs
-    (["status", "r-zzz"], 3, "no run 'r-zzz'"),
-    (["status", "r-aaa"], 2, "2 runs match: r-aaa111, r-aaa222"),
-    (["status", ""], 2, "without a name"),
-    (["status", "--state", "failed"], 2, "name one"),
-    (["status", "r-aaa111", "--state", "fialed"], 2, "did you mean `failed`?"),
-    (["status", "r-aaa111", "--state", "pruned"], 3, "is pruned"),
-    (["status", "--limit", "0"], 2, "0 is not in the range"),
-    (["status", "--limit", "-1"], 2, "-1 is not in the range"),
-    (["plan", "sweep.yaml", "--limit", "many"], 2, "'many' is not a valid integer range"),
-    (["plan", "sweep.yaml", "--effort", "slow"], 2, "'slow' is not one of"),
-    (["resume"], 2, "missing argument 'RUN'"),
-    (["resume", "r-zzz"], 3, "no run 'r-zzz'"),
-    (["resume", "r-aaa"], 2, "is ambiguous"),
-    (["resume", "@all"], 3, "no run '@all'"),
-    (["resume", "r-aaa111", "--timeout", "1w"], 2, "'1w' is no duration"),
-    (["resume", "r-aaa111", "-o", "home"], 2, "cannot write 'home'"),
-    (["resume", "r-aaa111", "--store", "empty"], 3, "no run in this store yet"),
-    # reports
-    (["report", "r-zzz"], 3, "no run 'r-zzz'"),
-    (["report", "r-aaa"], 2, "is ambiguous"),
-    (["report", "--store", "empty"], 3, "no run in this store yet"),
-    (["report", "--format", "pdf"], 2, "'pdf' is not one of"),
-    (["report", "-o", "file.txt/x.html"], 2, "cannot write 'file.txt/x.html'"),
-    (["report", "-o", "/sys/farm/x.html"], 2, "cannot write '/sys/farm/x.html'"),
-    (["report", "--fail-on", "sometimes"], 2, "'sometimes' is not one of"),
-    # profiles
-    (["profiles", "show"], 2, "missing argument 'PROFILE'"),
-    (["profiles", "show", "12345"], 2, "'12345' is no profile"),
-    (["profiles", "show", "mlp"], 2, "'mlp' is no profile"),
-    (["profiles", "show", "ffffffff"], 3, "no profile starts with 'ffffffff'"),
-    (["profiles", "show", "r-zzz/mlp"], 3, "no run 'r-zzz'"),
-    (["profiles", "show", "r-aaa/mlp"], 2, "is ambiguous"),
-    (["profiles", "show", "@last/mpl/fp32/b1/cpu"], 3, "did you mean `mlp/fp32/b1/cpu`?"),
-    (["profiles", "show", "r-aaa111/lstm/fp32/b1/cpu"], 3, "farm resume r-aaa111"),
-    ([*GOOD, "latncy.p50"], 2, "did you mean `latency.p50`?"),
-    ([*GOOD, "zzz"], 2, "a profile has no field 'zzz'"),
-    ([*GOOD, "log"], 3, "this profile has no log"),
-    ([*GOOD, "card"], 3, "is not in the store"),
-    ([*LAST, "latency.p50"], 3, "it ended as oom"),
-    (["profiles", "list", "-w", "model"], 2, "'model' is not KEY=VALUE"),
-    (["profiles", "list", "-w", "model=none"], 3, "no profile matches"),
-    (["profiles", "list", "--since", "soon"], 2, "'soon' is no duration"),
-    (["profiles", "list", "--limit", "0"], 2, "0 is not in the range"),
-    (["profiles", "list", "--store", "empty"], 3, "no profile matches"),
-]
-# With --json these are other requests, good ones or not.
-PLAIN: list[tuple[Sequence[str], int, str]] = [
-    (["--config"], 2, "requires an argument"),
-    (["report", "-o", "page.pdf"], 2, "no ending that names a format"),
-    (["report", "-o", "page"], 2, "give --format"),
-    (["report", "-o", ""], 2, "no ending"),
-    (["report", "--format", "html", "-o", ""], 2, "cannot write"),
-    (["report", "--format", "html", "-o", "/"], 2, "cannot write '/'"),
-    (["report", "--format", "csv", "-o", ".."], 2, "cannot write '..'"),
-    (["status", "--limit"], 2, "requires an argument"),
-    (["report", "--json", "--format", "csv"], 2, "two forms"),
-]
-
-
-def _words(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else ""
-
-
-def with_json(words: Sequence[str]) -> list[str]:
-    """Return the words with --json behind the verb, or at the end where there is none."""
-    verb: click.Command | None = cli
-    for at, word in enumerate(words):
-        if verb is not None and not isinstance(verb, click.Group):
-            return [*words[:at], *([] if "--json" in words else ["--json"]), *words[at:]]
-        verb = verb.commands.get(word) if isinstance(verb, click.Group) else None
-    return [*words, "--json"]
-
-
-@pytest.mark.parametrize(("words", "code", "holds"), [*BAD, *PLAIN[:-1]], ids=_words)
-def test_a_bad_request_gets_its_code_and_one_message(farm, words, code, holds):
-    """Lower case, no full stop, nothing on stdout, no traceback; the hint after a blank line."""
-    said = farm(*words)
-
-    assert (code, "") == (said.code, said.out)
-    first, *more = said.err.splitlines()
-    assert first.startswith("error: ")
-    assert not first.endswith(".")
-    assert not first.removeprefix("error: ")[0].isupper()
-    assert holds in said.err
-    assert not [line for line in more if line.startswith(("error", "Traceback"))]
-    hints = [at for at, line in enumerate(more) if line.startswith("hint: ")]
-    assert [at for at in hints if more[at - 1] == ""] == hints
-    assert len(hints) <= 1
-    assert "hunter2" not in said.err
-
-
-@pytest.mark.parametrize(("words", "code", "holds"), [*BAD, PLAIN[-1]], ids=_words)
-def test_with_json_an_error_is_one_line_and_stdout_is_empty(farm, words, code, holds):
-    """The same code and the same words, for a program."""
-    said = farm(*with_json(words))
-
-    assert (code, "", 1) == (said.code, said.out, said.err.count("\n"))
-    told = json.loads(said.err)
-    assert ("farm.error/v1", code) == (told["schema"], told["code"])
-    assert {"schema", "code", "what", "why", "hint"} == told.keys()
-    assert told["what"]
-    assert "hunter2" not in said.err
-    if not holds.startswith("usage"):
-        assert holds in "\n".join((told["what"], told["why"], told["hint"]))
-
-
-def test_the_table_is_long_enough():
-    """Every verb has its part in it."""
-    verbs = {words[0] for words, _, _ in BAD}
-
-    assert len(BAD) >= 45
-    assert set(cli.commands) <= verbs
-
-
-def test_nothing_is_left_behind_by_a_bad_request(world):
-    """No half file, no folder of a store that was only asked."""
-    names = {str(each.relative_to(world.folder)) for each in world.folder.rglob("*")}
-
-    assert not [each for each in names if each.endswith(".tmp")]
-    assert "empty" not in names
-    assert ".farm/broker" not in names
+# ── settings and places ──────────────────────────────────────────────────────────────────────────
 
 
 def test_settings_from_the_environment_are_named_when_they_are_bad(farm, monkeypatch):
@@ -377,7 +143,7 @@ def test_the_version_is_one_line(farm, flag):
 )
 def test_with_json_stdout_is_json_and_stderr_is_empty(farm, words, lines, schema):
     """Each line one document that names its schema."""
-    said = farm(*with_json(words))
+    said = farm(*with_json(list(words)))
 
     assert (0, "", lines) == (said.code, said.err, said.out.count("\n"))
     assert {schema} == {json.loads(line)["schema"] for line in said.out.splitlines()}

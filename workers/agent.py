@@ -3,7 +3,8 @@
 It is the failure detector of its node. When a slot worker dies, what it held goes back into the
 queue at once; when the agent itself dies, its workers hear it and end, and the next agent of the
 node first releases what they held. It beats for all slots in one call, so a busy interpreter never
-looks dead. Every agent also offers to run the tick; one leads.
+looks dead, and passes on what people ask of a job in hand. Every agent also offers to run the tick;
+one leads.
 """
 
 import logging
@@ -11,39 +12,26 @@ import os
 import secrets
 import selectors
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final, Literal
+from typing import Any, Final, Literal
 
-from farm import broker
-from farm.errors import Unreachable
-from farm.ledger import Held, Ledger
-from workers.control import Control, Holding, Setup, Stop, pair
+import msgspec
+
+from farm import __version__, broker
+from farm.errors import NoResult, Unreachable
+from farm.ledger import Ears, Held, Ledger
+from farm.settings import shown
+from farm.store import place
+from workers.control import Listen, Setup, Stop
+from workers.keeper import STOP_S, Keeper
 from workers.node import Served
 
 log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.5
-_RESTART_MAX_S: Final = 60.0
-_SETTLED_S: Final = 30.0
-_STOP_S: Final = 20.0
-
-
-@dataclass
-class _Worker:
-    served: Served
-    process: "subprocess.Popen[bytes] | None" = None
-    control: Control | None = None
-    owner: str = ""
-    started: float = 0.0
-    restart_at: float = 0.0
-    failures: int = 0
-    is_ending: bool = False
-    holding: Holding = field(default_factory=Holding)
+_STOPS: Final[dict[str, Literal["lost", "cancel"]]] = {"LOST taken": "lost", "CANCEL": "cancel"}
 
 
 class Agent:
@@ -60,36 +48,48 @@ class Agent:
         drain_s: float,
         lifeline: int | None,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._workers = [_Worker(each) for each in served]
-        self._node = served[0].slot.node
-        self._broker_url, self._store = broker_url, store
-        self._state = state
+        self._node, self._card = served[0].slot.node, served[0].card
+        self._broker_url, self._store = broker_url, place(store)
+        self._keepers = [
+            Keeper(
+                _setup(each, broker=broker_url, store=store, state=state),
+                lock=each.lock.fd if each.lock is not None else None,
+                clock=clock,
+            )
+            for each in served
+        ]
         self._ledger = Ledger(broker_url, ttl_s=ttl_s)
         self._app = broker.connect(broker_url)
-        self._clock, self._drain_s, self._lifeline = clock, drain_s, lifeline
-        self._me = f"{self._node}#{secrets.token_hex(4)}"
+        self._clock, self._sleep, self._drain_s, self._lifeline = clock, sleep, drain_s, lifeline
+        # The id of this machine's state, not only a nonce: a name is ours again after a crash.
+        self._me = f"{self._card.node.node_id}#{secrets.token_hex(4)}"
+        self._ears: Ears | None = None
         self._stops = 0
-        self._beat_at = 0.0
+        self._beat_at = self._name_at = 0.0
         self._wake_r, self._wake_w = os.pipe()
 
     def serve(self) -> None:
         """Serve until stopped: a first signal drains, a second one ends the children now.
 
         Raises Unreachable if the broker does not answer at the start; later outages are waited out.
+        Raises NoResult if a live agent of another machine serves under this node's name.
         """
         self._ledger.setup()
+        self._take_name()
         self._release_leftovers()
-        self._register("up")
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._asked_to_stop)
         os.set_blocking(self._wake_w, False)
         signal.set_wakeup_fd(self._wake_w, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        _keep_to(housekeeping=self._workers[0].served.card.node.housekeeping_cpus)
-        for worker in self._workers:
-            self._start(worker)
+        _keep_to(housekeeping=self._card.node.housekeeping_cpus)
         try:
+            self._register("up")
+            self._say_what_is_served()
+            for keeper in self._keepers:
+                keeper.start_when_due()
             while self._stops == 0:
                 self._step()
             self._drain()
@@ -100,127 +100,115 @@ class Agent:
     def _asked_to_stop(self, _number: int, _frame: object) -> None:
         self._stops += 1
 
+    def _take_name(self) -> None:
+        """Take the node's name; a live agent renews its own, that of a dead one runs out."""
+        deadline = self._clock() + self._ledger.ttl_s / 2
+        while not self._has_name():
+            if self._clock() > deadline:
+                raise NoResult(
+                    f"node {self._node!r} is served already",
+                    why=f"by another machine, or from another state folder, on "
+                    f"{shown(self._broker_url)}",
+                    hint="give this one a name of its own: --name, or FARM_NODE_NAME",
+                )
+            self._sleep(TICK_S / 5)
+
+    def _keep_name(self) -> None:
+        if self._clock() >= self._name_at:
+            self._name_at = self._clock() + self._ledger.ttl_s / 9  # it is ours for ttl / 3
+            if not self._has_name():
+                log.error("another agent has taken the name %s: end one of the two", self._node)
+
+    def _has_name(self) -> bool:
+        """Whether the name is ours, or was left by an agent of this state that is no more."""
+        what = f"node:{self._node}"
+        if self._ledger.lead(self._me, what=what):
+            return True
+        return self._ledger.leader(what).partition("#")[0] == self._card.node.node_id
+
+    def _say_what_is_served(self) -> None:
+        slots = ", ".join(each.slot.slot for each in self._keepers)
+        where = f"{shown(self._broker_url)}, store {self._store}"
+        log.info("serving %s as node %s for %s", slots, self._node, where)
+
     def _step(self) -> None:
-        self._listen(TICK_S)
-        for worker in self._workers:
-            self._look_after(worker)
+        self._wait(TICK_S)
+        for keeper in self._keepers:
+            if owner := keeper.died():
+                self._release(owner, cause="worker_lost", counted=True)
+            elif not self._stops:
+                keeper.start_when_due()
         try:
+            self._keep_name()
             self._beat()
             if self._ledger.lead(self._me):
                 tick = self._ledger.tick()
                 broker.send_tickets(self._app, tick.tickets)
+            self._attend()
         except Unreachable as error:
             # Jobs run on: the answer after reconnecting decides, a failed beat means nothing.
             log.warning("broker away: %s", error)
 
-    def _listen(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> None:
+        """Wait until something is said, by a worker, a signal, our starter or the broker."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._wake_r, selectors.EVENT_READ)
             if self._lifeline is not None:
                 selector.register(self._lifeline, selectors.EVENT_READ)
-            for worker in self._workers:
-                if worker.control is not None:
-                    selector.register(worker.control, selectors.EVENT_READ, worker)
+            if self._ears is not None and self._ears.fileno() >= 0:
+                selector.register(self._ears, selectors.EVENT_READ)
+            for keeper in self._keepers:
+                if keeper.control is not None:
+                    selector.register(keeper.control, selectors.EVENT_READ, keeper)
             for key, _ in selector.select(seconds):
                 if key.fd == self._wake_r:
                     os.read(self._wake_r, 4096)
                 elif key.fd == self._lifeline:
                     self._lifeline = None if not os.read(key.fd, 1) else self._lifeline
                     self._stops += 2 if self._lifeline is None else 0
-                else:
-                    self._hear(key.data)
+                elif isinstance(key.data, Keeper):
+                    self._beat_at = 0.0 if key.data.hear() else self._beat_at
 
-    def _hear(self, worker: _Worker) -> None:
-        assert worker.control is not None
-        messages = worker.control.receive()
-        if messages is None:
-            worker.control.close()
-            worker.control = None
-            return
-        for message in messages:
-            if isinstance(message, Holding):
-                changed = message.fence != worker.holding.fence
-                # A line without progress keeps the last one of the same entry.
-                if message.progress or changed:
-                    worker.holding = message
-                self._beat_at = 0.0 if changed or message.progress else self._beat_at
+    def _attend(self) -> None:
+        """Hear what people ask of the jobs in hand; a lost subscription is made anew."""
+        if self._ears is None:
+            self._ears = self._ledger.listen(self._node)
+        try:
+            for said in self._ears.heard():
+                self._pass_on(said)
+        except Unreachable:
+            self._ears.close()
+            self._ears = None
+            raise
+
+    def _pass_on(self, said: dict[str, Any]) -> None:
+        """Tell every worker: only the holder minds, and it may have claimed the entry just now."""
+        fence = said.get("fence")
+        if not isinstance(fence, str) or not fence:
+            return  # no fence would mean whatever is in hand
+        for keeper in self._keepers:
+            if said.get("do") == "cancel":
+                keeper.tell(Stop(why="cancel", fence=fence))
+            elif said.get("do") == "log":
+                keeper.tell(Listen(fence=fence))
 
     def _beat(self) -> None:
         now = self._clock()
         if now < self._beat_at:
             return
-        holding = [worker for worker in self._workers if worker.holding.key]
-        held = [
-            Held(key=w.holding.key, fence=w.holding.fence, progress=w.holding.progress)
-            for w in holding
-        ]
-        answers = self._ledger.beat(held)
+        holding = [(each, each.holding) for each in self._keepers if each.holding.key]
+        answers = self._ledger.beat(
+            [Held(key=it.key, fence=it.fence, progress=it.progress) for _, it in holding]
+        )
         # With the slots each time: a broker that lost everything must hear of them again.
         self._register("up" if not self._stops else "draining")
-        for worker, answer in zip(holding, answers, strict=True):
-            if answer == "LOST taken" and worker.control is not None:
-                worker.control.send(Stop(why="lost", fence=worker.holding.fence))
+        for (keeper, it), answer in zip(holding, answers, strict=True):
+            if answer in _STOPS:
+                keeper.tell(Stop(why=_STOPS[answer], fence=it.fence))
         self._beat_at = now + self._ledger.ttl_s / 3
 
     def _register(self, state: Literal["up", "draining"]) -> None:
-        self._ledger.node(self._node, state=state, slots=[w.served.slot for w in self._workers])
-
-    def _look_after(self, worker: _Worker) -> None:
-        now = self._clock()
-        if worker.process is None:
-            if now >= worker.restart_at and not self._stops:
-                self._start(worker)
-            return
-        code = worker.process.poll()
-        if code is None:
-            if now - worker.started > _SETTLED_S:
-                worker.failures = 0
-            return
-        log.warning("slot worker %s ended with %s", worker.owner, code)
-        worker.process = None
-        worker.holding = Holding()
-        if worker.control is not None:
-            worker.control.close()
-            worker.control = None
-        worker.restart_at = now + min(2.0**worker.failures, _RESTART_MAX_S) - 1.0
-        worker.failures += 1
-        self._release(worker.owner, cause="worker_lost", counted=True)
-
-    def _start(self, worker: _Worker) -> None:
-        served = worker.served
-        assert served.lock is not None
-        ours, theirs = pair()
-        worker.owner = f"{self._node}/{served.slot.slot}#{secrets.token_hex(4)}"
-        with theirs, self._log_file(served.slot.slot) as output:
-            fd = theirs.fileno()
-            worker.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "workers.tasks", served.slot.slot, str(fd)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=(fd, served.lock.fd),
-                start_new_session=True,
-            )
-        worker.control, worker.started = ours, self._clock()
-        ours.send(
-            Setup(
-                slot=served.slot,
-                owner=worker.owner,
-                device=served.device,
-                card=served.card,
-                environment=served.environment,
-                broker=self._broker_url,
-                store=self._store,
-                state=str(self._state),
-                lock_dir=str(served.lock_dir),
-                flags=list(served.flags),
-            )
-        )
-
-    def _log_file(self, slot: str) -> IO[bytes]:
-        folder = self._state / "logs"
-        folder.mkdir(parents=True, exist_ok=True)
-        return (folder / f"{self._node}-{slot}.log").open("ab")
+        self._ledger.node(self._node, state=state, slots=[each.slot for each in self._keepers])
 
     def _release_leftovers(self) -> None:
         for owner in self._ledger.owners(self._node):
@@ -240,34 +228,46 @@ class Agent:
         deadline = self._clock() + self._drain_s
         told = False
         self._beat_at = 0.0  # say at once that nothing more is claimed here
-        while any(worker.process is not None for worker in self._workers):
-            for worker in self._workers:
-                # Celery takes one SIGTERM as: no further ticket, let the job in hand end.
-                if worker.process is not None and not worker.is_ending:
-                    worker.process.terminate()
-                    worker.is_ending = True
+        while any(each.is_running for each in self._keepers):
+            for keeper in self._keepers:
+                keeper.wind_up()
             now = self._clock()
             if not told and (self._stops > 1 or now > deadline):
-                told, deadline = True, now + _STOP_S
-                for worker in self._workers:
-                    if worker.control is not None:
-                        worker.control.send(Stop(why="release"))
+                told, deadline = True, now + STOP_S
+                for keeper in self._keepers:
+                    keeper.tell(Stop(why="release"))
             if told and now > deadline:
                 return
             self._step()
 
     def _end_all(self) -> None:
-        for worker in self._workers:
-            if worker.process is not None:
-                worker.process.kill()
-                worker.process.wait(timeout=_STOP_S)
-                self._release(worker.owner, cause="released", counted=False)
-            if worker.control is not None:
-                worker.control.close()
+        for keeper in self._keepers:
+            if owner := keeper.kill():
+                self._release(owner, cause="released", counted=False)
+        if self._ears is not None:
+            self._ears.close()
         try:
             self._ledger.node(self._node, state="gone")
         except Unreachable as error:
             log.warning("broker away at the end: %s", error)
+
+
+def _setup(served: Served, *, broker: str, store: str, state: Path) -> Setup:
+    """Return what the workers of a slot are told; each gets an owner of its own."""
+    where = place(store)
+    return Setup(
+        slot=msgspec.structs.replace(served.slot, store=where, version=__version__),
+        owner="",
+        device=served.device,
+        card=served.card,
+        environment=served.environment,
+        broker=broker,
+        # A folder is the same one wherever the worker stands; of a URL it needs the password too.
+        store=store if "://" in store else where,
+        state=str(state),
+        lock_dir=str(served.lock_dir),
+        flags=list(served.flags),
+    )
 
 
 def _keep_to(*, housekeeping: Sequence[int]) -> None:

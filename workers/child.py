@@ -7,6 +7,7 @@ starts threads, the memory limit before anything large, our own work before the 
 
 import contextlib
 import faulthandler
+import io
 import json
 import os
 import signal
@@ -101,8 +102,20 @@ class _Progress:
         if os.getpid() != self._pid:
             return  # a copy that the model forked does not speak for us
         self._last, self._phase = now, phase
+        _let_out(by_line=phase == "load")
         with contextlib.suppress(BrokenPipeError):
             self._out.write(json.dumps({"phase": phase, "iterations": iterations}) + "\n")
+
+
+def _let_out(*, by_line: bool) -> None:
+    """Write what the model has printed so far, so that its log can be followed.
+
+    by_line: and from here on each line at once. Not in a pass: there it happens between steps, so
+    that printing costs a step what it always did.
+    """
+    if isinstance(sys.__stdout__, io.TextIOWrapper):
+        with contextlib.suppress(OSError, ValueError):  # the model may have closed it
+            sys.__stdout__.reconfigure(line_buffering=by_line)
 
 
 def _write_samples(samples: "Samples", folder: Path) -> None:

@@ -18,7 +18,6 @@ from workers import talk
 
 if TYPE_CHECKING:
     from farm.settings import Settings
-    from workers.lease import Taken
     from workers.node import Served
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -59,7 +58,7 @@ def start(
 
     from farm.store import open_store
     from workers.agent import Agent
-    from workers.node import offer, take
+    from workers.node import Patience, offer, take
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s agent %(levelname)s %(message)s")
     logging.getLogger(__name__).info("starting")
@@ -71,7 +70,7 @@ def start(
     lifeline = 0 if os.environ.get("FARM_LIFELINE") == "stdin" else None
     served = take(
         offer(state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots),
-        wait=_Patience(lifeline),
+        wait=Patience(lifeline),
     )
     agent = Agent(
         served,
@@ -237,29 +236,6 @@ def _places(state_dir: str) -> tuple[Path, "Settings"]:
     except OSError as error:
         raise Refused(f"cannot make the state folder {str(state)!r}", why=str(error)) from error
     return state.absolute(), found
-
-
-class _Patience:
-    """Waits for a device that is served, for as long as whoever started us lives.
-
-    A second `farm run` of a machine shares the first one's workers, or waits for those of another
-    folder, and has its own ready for when these end.
-    """
-
-    def __init__(self, lifeline: int | None) -> None:
-        self._lifeline = lifeline
-        self._told = ""
-
-    def __call__(self, taken: "Taken") -> bool:
-        import logging
-        import select
-
-        if self._lifeline is None:
-            return False
-        if self._told != str(taken):
-            self._told = str(taken)
-            logging.getLogger(__name__).info("waiting for a device: %s", taken)
-        return not select.select([self._lifeline], [], [], 0.5)[0]
 
 
 def _one(state: Path, *, device: str, name: str, lock_dir: str) -> "Served":

@@ -31,10 +31,16 @@ class Setup(Struct, frozen=True, kw_only=True, tag="setup"):
 
 
 class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
-    """End the child in hand: its lease is lost, or the slot must be given back now."""
+    """End the child in hand: its lease is lost, nobody wants it, or the slot is given back now."""
 
-    why: Literal["lost", "release"]
+    why: Literal["lost", "cancel", "release"]
     fence: str = ""
+
+
+class Listen(Struct, frozen=True, kw_only=True, tag="listen"):
+    """Somebody follows the log of the entry in hand for the next seconds."""
+
+    fence: str
 
 
 class Holding(Struct, frozen=True, kw_only=True, tag="holding"):
@@ -45,7 +51,7 @@ class Holding(Struct, frozen=True, kw_only=True, tag="holding"):
     progress: str = ""
 
 
-Message = Setup | Stop | Holding
+Message = Setup | Stop | Listen | Holding
 _decoder = msgspec.json.Decoder(Message)
 
 

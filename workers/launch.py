@@ -53,8 +53,13 @@ class Limits:
     silence_s: float = SILENCE_S
 
 
+def ignore(_output: bytes) -> None:
+    """Do nothing with what a child printed: nobody follows it."""
+
+
 @dataclass
 class _Watch:
+    on_output: Callable[[bytes], None]
     phase: str = "start"
     head: bytearray = field(default_factory=bytearray)
     tail: bytearray = field(default_factory=bytearray)
@@ -74,12 +79,14 @@ def launch(
     stop_fd: int,
     clock: Callable[[], float],
     on_progress: Callable[[str, int], None],
+    on_output: Callable[[bytes], None] = ignore,
     python: str = sys.executable,
 ) -> Ended:
     """Run one repeat in a fresh process and return how it ended; no process of it is left.
 
     stop_fd: readable as soon as the child must end. environment: the child's whole environment.
     leases: lock descriptors that the child keeps open, so that a lock outlives a killed parent.
+    on_output: takes what the child prints as it comes, and must not wait.
     """
     with tempfile.TemporaryFile() as result, tempfile.TemporaryFile() as asked:
         asked.write(msgspec.json.encode(assignment))
@@ -87,7 +94,7 @@ def launch(
         started = clock()
         home = environment.get("HOME", assignment.folder)
         child = _start(python, asked, result, environment, leases, home)
-        watch = _Watch(heard_at=started)
+        watch = _Watch(on_output, heard_at=started)
         try:
             fds = (child.output, child.progress, stop_fd)
             cause, unkillable = _wait(child.process, watch, fds, limits, clock, on_progress)
@@ -233,6 +240,7 @@ def _signal_group(group: int, number: signal.Signals) -> None:
 
 def _keep(watch: _Watch, fd: int) -> bool:
     data = os.read(fd, 1 << 16)
+    watch.on_output(data)
     room = HEAD_BYTES - len(watch.head)
     if room > 0:
         watch.head += data[:room]

@@ -1,8 +1,10 @@
 """What this node offers: its slots, each with a card, the classes of work it takes, its lock."""
 
+import logging
 import os
 import re
 import secrets
+import select
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +19,8 @@ from farm.ledger import Slot
 from farm.schema import Device, SystemCard
 from workers import card, devices, lease
 from workers.host import Host
+
+log = logging.getLogger(__name__)
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -104,6 +108,26 @@ def take(served: Sequence[Served], *, wait: Callable[[lease.Taken], bool]) -> li
                 lock.release()
             if not isinstance(error, lease.Taken) or not wait(error):
                 raise
+
+
+class Patience:
+    """Waits for a device that is served, for as long as whoever started us lives.
+
+    A second `farm run` of a machine shares the first one's workers, or waits for those of another
+    folder, and has its own ready for when these end.
+    """
+
+    def __init__(self, lifeline: int | None) -> None:
+        self._lifeline = lifeline
+        self._told = ""
+
+    def __call__(self, taken: lease.Taken) -> bool:
+        if self._lifeline is None:
+            return False
+        if self._told != str(taken):
+            self._told = str(taken)
+            log.info("waiting for a device: %s", taken)
+        return not select.select([self._lifeline], [], [], 0.5)[0]
 
 
 def classes(node: str, number: int, system_class: str) -> list[str]:

@@ -23,7 +23,7 @@ from farm.store import Store, blob_key, card_key
 from workers import lease
 from workers.devices import child_environment, core_names
 from workers.host import Host, neighbours
-from workers.launch import Ended, Limits, launch
+from workers.launch import Ended, Limits, ignore, launch
 from workers.measure import Attempt, Interrupted, measure, merged_log, merged_samples
 from workers.record import Assignment
 
@@ -59,11 +59,13 @@ class Station:
         folder: Path,
         stop_fd: int,
         on_progress: Callable[[int, str, int], None],
+        on_output: Callable[[bytes], None] = ignore,
     ) -> Profile:
         """Measure a job under the device's lease and return its profile, without artefacts.
 
         folder: of this attempt; repeats that ended there are taken over. on_progress: hears the
-        repeat (from 1), the phase and its iterations. Raises Interrupted if stopped.
+        repeat (from 1), the phase and its iterations. on_output: as of `launch`. Raises Interrupted
+        if stopped.
         """
         folder.mkdir(parents=True, exist_ok=True)
         code, npz = self._staged(order)
@@ -96,7 +98,7 @@ class Station:
         ) as held:
             return measure(
                 tried,
-                run=lambda asked: self._child(asked, held.fds, stop_fd, on_progress),
+                run=lambda asked: self._child(asked, held.fds, stop_fd, on_progress, on_output),
                 now=lambda: datetime.now(UTC),
             )
 
@@ -123,6 +125,7 @@ class Station:
         leases: list[int],
         stop_fd: int,
         on_progress: Callable[[int, str, int], None],
+        on_output: Callable[[bytes], None],
     ) -> tuple[Ended, tuple[str, ...]]:
         effort = asked.effort
         limit = effort.memory_limit_bytes or self.host.memory_to_use() or 0
@@ -140,6 +143,7 @@ class Station:
             stop_fd=stop_fd,
             clock=time.monotonic,
             on_progress=lambda phase, n: on_progress(asked.index + 1, phase, n),
+            on_output=on_output,
         )
         after = self.host.processes()
         shutil.rmtree(home, ignore_errors=True)

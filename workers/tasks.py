@@ -24,11 +24,12 @@ from farm.errors import Bad, FarmError, Unreachable
 from farm.ledger import Claim, Held, Ledger
 from farm.schema import Order, Profile
 from farm.store import NotFound, StoreError, open_store, profile_ids, profile_key
-from workers.control import Control, Holding, Setup, Stop
+from workers.control import Control, Holding, Listen, Setup, Stop
 from workers.host import Host
 from workers.launch import Ended, launch
 from workers.measure import Interrupted
 from workers.station import Station, put_artifacts, put_card
+from workers.voice import Voice
 
 log = logging.getLogger(__name__)
 
@@ -70,17 +71,18 @@ class SlotWorker:
         self._stop_r, self._stop_w = os.pipe()
         self._stop: Stop | None = None
         self._claim: Claim | None = None
+        self._voice: Voice | None = None
         self._guard = threading.Lock()
 
     def obey(self, message: object) -> None:
-        """Do what the agent says; a stop for an entry no longer in hand is old news."""
+        """Do what the agent says; what is said of an entry no longer in hand is old news."""
         with self._guard:
-            claim = self._claim
-            if not isinstance(message, Stop) or claim is None:
+            if self._claim is None or self._voice is None:
                 return
-            if message.fence and message.fence != claim.fence:
-                return
-            if self._stop is None:
+            fence = self._claim.fence
+            if isinstance(message, Listen) and message.fence == fence:
+                self._voice.listen()
+            elif isinstance(message, Stop) and message.fence in ("", fence) and not self._stop:
                 self._stop = message
                 os.write(self._stop_w, b"x")
 
@@ -90,18 +92,16 @@ class SlotWorker:
         if not isinstance(claim, Claim):
             send(claim)
             return
+        voice = Voice(lambda lines: self._ledger.put_log(claim.key, lines))
         with self._guard:
-            self._claim, self._stop = claim, None
+            self._claim, self._stop, self._voice = claim, None, voice
         self._say(claim)
         try:
             with suppress(Unreachable):  # a ticket is a hint, and the next tick makes up for it
                 send(claim.tickets)
-            self._serve(claim)
+            self._serve(claim, voice)
         except Interrupted:
-            why = self._why_stopped()
-            log.warning("%s: stopped, %s", claim.key, why)
-            if why == "release":
-                self._ledger.finish(claim, state="RETRY", cause="released", counted=False)
+            self._give_up(claim)
         # Whatever else goes wrong here is ours, not the job's: give the entry back, counted. If the
         # ledger is away as well, the lease runs out by itself.
         except Exception as error:
@@ -111,41 +111,53 @@ class SlotWorker:
             with suppress(Unreachable):
                 self._ledger.finish(claim, state="RETRY", cause=cause[:200])
         finally:
+            voice.close()
             with self._guard:
-                self._claim = None
+                self._claim = self._voice = None
                 if self._stop is not None:
                     os.read(self._stop_r, 1)
                     self._stop = None
             self._control.send(Holding())
 
-    def _why_stopped(self) -> str:
+    def _give_up(self, claim: Claim) -> None:
+        """Say what becomes of an entry whose child was stopped; a lost one is somebody else's."""
         with self._guard:
-            return self._stop.why if self._stop is not None else "release"
+            why = self._stop.why if self._stop is not None else "release"
+        log.warning("%s: stopped, %s", claim.key, why)
+        became = ""
+        with suppress(Unreachable):  # the lease runs out, and what was asked of the entry holds
+            if why == "cancel":
+                became = self._ledger.finish(claim, state="CANCELLED", cause="cancelled")
+            elif why == "release":
+                became = self._ledger.finish(claim, state="RETRY", cause="released", counted=False)
+        if became == "CANCELLED" or (why == "cancel" and became != "READY"):
+            self._clear(claim)
 
-    def _serve(self, claim: Claim) -> None:
+    def _serve(self, claim: Claim, voice: Voice) -> None:
         order = schema.decode(claim.spec.encode(), Order)
         folder = self._folder(claim, order)
         stored = self._stored(claim)
         if stored is not None:
             log.info("%s: found in the store, nothing to measure", claim.key)
             self._end(claim, stored, claim.profile_key)
-            self._clear(folder)
             return
-        profile = self._station.measure(
-            order,
-            run_id=claim.run,
-            attempt=claim.attempt,
-            fence=int(claim.fence),
-            queue_s=claim.waited_ms / 1000,
-            folder=folder,
-            stop_fd=self._stop_r,
-            on_progress=lambda repeat, phase, n: self._say(
-                claim, repeat=repeat, phase=phase, iterations=n
-            ),
-        )
+        try:
+            profile = self._station.measure(
+                order,
+                run_id=claim.run,
+                attempt=claim.attempt,
+                fence=int(claim.fence),
+                queue_s=claim.waited_ms / 1000,
+                folder=folder,
+                stop_fd=self._stop_r,
+                on_progress=lambda repeat, phase, n: self._say(
+                    claim, repeat=repeat, phase=phase, iterations=n
+                ),
+                on_output=voice.take,
+            )
+        finally:
+            voice.close()  # its last lines are there before the entry ends
         self._put(claim, profile, folder)
-        if profile.status != "infra":  # else the next attempt takes over the repeats that ended
-            self._clear(folder)
 
     def _folder(self, claim: Claim, order: Order) -> Path:
         """Return where the repeats of this job lie: of this slot, this system and this effort.
@@ -156,12 +168,12 @@ class SlotWorker:
         name = f"{self._name}-{self._station.card.system_id[:8]}-{effort[:8]}"
         return self._work / claim.key / name
 
-    def _clear(self, folder: Path) -> None:
-        """Forget the repeats of a job that is answered, whatever effort they were measured with."""
-        for each in folder.parent.glob(f"{self._name}-*"):
+    def _clear(self, claim: Claim) -> None:
+        """Forget the repeats of a job that has ended, whatever effort they were measured with."""
+        for each in (self._work / claim.key).glob(f"{self._name}-*"):
             shutil.rmtree(each, ignore_errors=True)
         with suppress(OSError):  # another slot may be at it
-            folder.parent.rmdir()
+            (self._work / claim.key).rmdir()
 
     def _say(self, claim: Claim, **progress: object) -> None:
         said = json.dumps(progress) if progress else ""
@@ -189,6 +201,7 @@ class SlotWorker:
         held = Held(key=claim.key, fence=claim.fence, profile_key=key if answers else "")
         if self._ledger.beat([held]) == ["LOST taken"]:
             log.warning("%s: the lease was taken; this attempt is not stored", claim.key)
+            self._clear(claim)
             return
         self._store.put_new(key, data)
         self._end(claim, profile, key)
@@ -202,6 +215,8 @@ class SlotWorker:
             ended = "FAILED" if profile.status == "failed" else "DONE"
             state = self._ledger.finish(claim, state=ended, cause=cause, profile_key=key)  # type: ignore[arg-type]
         log.info("%s: %s, %s", claim.key, cause, state)
+        if profile.status != "infra" or state == "CANCELLED":
+            self._clear(claim)  # else the next attempt takes over the repeats that ended
 
 
 def main(argv: list[str]) -> int:

@@ -5,6 +5,7 @@ know of becomes one message and the exit code of its kind; anything else is our 
 of it lies in a file that the message names.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ from typing import Any
 import click
 
 from farm import __version__
-from farm.cli import results, runs, views
+from farm.cli import machine, queueing, results, runs, shelf, upkeep, views, watch
 from farm.cli.group import Verbs, refused, usage
 from farm.cli.talk import Talk, stand_aside
 from farm.errors import BUG, FarmError, Stopped
 
-_READING = ("status", "report", "profiles")
+_READING = ("status", "report", "profiles", "watch", "logs", "nodes")
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -37,14 +38,24 @@ def cli(ctx: click.Context, quiet: bool, verbose: bool, config: str | None, colo
         click.echo(ctx.get_help())
 
 
-for _verb in (runs.run, views.plan, views.status, runs.resume, results.report, results.profiles):
-    cli.add_command(_verb)
+cli.add(
+    "Run",
+    *(runs.run, views.plan, queueing.submit, views.status, watch.watch, watch.logs),
+    *(queueing.cancel, runs.retry, runs.resume),
+)
+cli.add("Results", results.report, shelf.profiles, results.tag)
+cli.add(
+    "Farm",
+    *(machine.up, machine.down, machine.scheduler, views.nodes),
+    *(upkeep.doctor, upkeep.config, upkeep.completion),
+)
 
 
 def main(words: list[str] | None = None) -> None:
     """Run a verb and end with its exit code; words: in place of those of the process."""
     verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-    if words is None and verb in _READING:
+    # A key that is pressed for a completion must not disturb a measurement either.
+    if words is None and (verb in _READING or "_FARM_COMPLETE" in os.environ):
         stand_aside()
     talk = Talk.from_words(sys.argv[1:] if words is None else words)
     try:

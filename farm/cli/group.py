@@ -1,9 +1,10 @@
-"""How words become verbs: the order of the list, the nearest known word, and a reader that left."""
+"""How words become verbs: the list in its sections, what every verb takes, the nearest word."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -11,17 +12,70 @@ import click
 from farm.errors import Refused, Stopped, did_you_mean
 
 
+class Verb(click.Command):
+    """A verb. It takes --json, -q and -v wherever they stand, and shows examples in its help."""
+
+    def __init__(self, *words: Any, examples: tuple[str, ...] = (), **more: Any) -> None:
+        super().__init__(*words, **more)
+        self.examples = examples
+        self.params += [
+            _shared("--json", "as_json", help="Print JSON: one object, or one a line."),
+            _shared("-q", "--quiet", "quiet", hidden=True),
+            _shared("-v", "--verbose", "verbose", hidden=True),
+        ]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                for each in self.examples:
+                    formatter.write_text(each)
+
+
+def verb(name: str | None = None, *, examples: tuple[str, ...] = ()) -> Callable[[Any], Verb]:
+    """Return what makes a verb of a function; examples: command lines to paste."""
+
+    def made(function: Any) -> Verb:
+        named = name or function.__name__.rstrip("_")
+        found: Verb = click.command(named, cls=Verb, examples=examples)(function)
+        return found
+
+    return made
+
+
 class Verbs(click.Group):
-    """A group that lists its verbs in the order they were added and knows the nearest one.
+    """A group that lists its verbs in sections, in the order they were added.
 
     Without a verb it prints the list. A reader that closes the pipe ends it with 0.
     """
 
+    def __init__(self, *words: Any, **more: Any) -> None:
+        super().__init__(*words, **more)
+        self._sections: dict[str, str] = {}
+
+    def add(self, section: str, *verbs: click.Command) -> None:
+        """Add verbs under the heading of a section."""
+        for each in verbs:
+            self.add_command(each)
+            self._sections[each.name or ""] = section
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        titles = {self._sections.get(name, "Commands"): None for name in self.commands}
+        for title in titles:
+            rows = [
+                (name, each.get_short_help_str(limit=200))
+                for name, each in self.commands.items()
+                if self._sections.get(name, "Commands") == title
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args:  # click has become stricter about this from version to version
+        # Click has become stricter about this from version to version. A completion begins with
+        # no word at all, and wants no list for it.
+        if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)
@@ -29,7 +83,8 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
+        # A completion asks with half a word, and wants no error for it.
+        if not ctx.resilient_parsing and args[0] not in self.commands and args[0][:1] != "-":
             raise Refused(
                 f"no command {args[0]!r}",
                 why=f"known: {', '.join(self.commands)}",
@@ -54,7 +109,16 @@ def refused(error: click.ClickException) -> Refused:
             f"no option {error.option_name!r}", hint=did_you_mean(error.option_name, known)
         )
     message = " ".join(error.format_message().split())
-    return Refused(message[:1].lower() + message[1:].rstrip("."))
+    return Refused(message[:1].lower() + message[1:].rstrip("."), hint=_nearest(error))
+
+
+def _nearest(error: click.ClickException) -> str:
+    """Return the nearest of the words that a flag takes, if it got another."""
+    param = error.param if isinstance(error, click.BadParameter) else None
+    if param is None or not isinstance(param.type, click.Choice):
+        return ""
+    given = error.message.partition(" is not one of ")[0].strip("'\"")
+    return did_you_mean(given, [str(each) for each in param.type.choices])
 
 
 def usage(error: click.ClickException) -> str:
@@ -62,6 +126,16 @@ def usage(error: click.ClickException) -> str:
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return ""
     return " ".join(error.ctx.get_usage().removeprefix("Usage: ").split())
+
+
+def _shared(*names: str, **more: Any) -> click.Option:
+    """Return a flag that goes into the verb's Talk and not into its arguments."""
+
+    def note(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+        if value and ctx.obj is not None:
+            ctx.obj = replace(ctx.obj, **{str(option.name): True})
+
+    return click.Option(list(names), is_flag=True, expose_value=False, callback=note, **more)
 
 
 @contextmanager

@@ -1,26 +1,56 @@
 """The flags that several verbs share, and what their words mean."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from farm.cli import completing
 from farm.cli.talk import Talk, current_folder
 from farm.errors import Refused
 
 if TYPE_CHECKING:
     from farm.sweep import Plan
 
-json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+F = TypeVar("F", bound=Callable[..., Any])
+
 sets = click.option(
     "-S", "--set", "sets", multiple=True, metavar="KEY=VALUE", help="Override part of a sweep."
 )
-effort = click.option("--effort", type=click.Choice(["quick", "standard", "thorough"]))
-devices = click.option("--devices", default="all", show_default=True, metavar="SEL")
+tag = click.option("-t", "--tag", "marks", multiple=True, metavar="KEY=VALUE", help="Mark the run.")
+effort = click.option(
+    "--effort",
+    type=click.Choice(["quick", "standard", "thorough"]),
+    help="How long to try.  [as the sweep says, or standard]",
+)
+devices = click.option(
+    "--devices",
+    default="all",
+    show_default=True,
+    metavar="SEL",
+    help="Which of this machine's devices: all, cpu, cpu:0, …",
+)
 store = click.option("--store", metavar="DIR", help="Where profiles are kept.  [.farm/store]")
 timeout = click.option("--timeout", metavar="D", help="Give up waiting after 90s, 10m, …")
 force = click.option("--force", is_flag=True, help="Measure again what has a profile.")
-sweeps = click.argument("sweeps", nargs=-1, required=True, metavar="SWEEP…")
+output = click.option("-o", "--output", metavar="FILE", help="The page.  [.farm/reports/RUN.html]")
+no_report = click.option("--no-report", is_flag=True, help="Write no page.")
+watch = click.option("--watch", is_flag=True, help="Stay and show how it goes.")
+yes = click.option("-y", "--yes", is_flag=True, help="Ask no question.")
+sweeps = click.argument(
+    "sweeps", nargs=-1, required=True, metavar="SWEEP…", shell_complete=completing.sweep
+)
+
+
+def limit(of: str, default: int = 20) -> Callable[[F], F]:
+    """Return the flag that bounds how many rows are shown."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1),
+        default=default,
+        show_default=True,
+        help=f"Show so many {of}.",
+    )
 
 
 def planned(

@@ -1,4 +1,4 @@
-"""The verbs that read what was measured: reports and profiles."""
+"""The verbs that read what a run found, and give it a name."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farm.cli import options
-from farm.cli.group import Verbs
+from farm.cli import completing, options
+from farm.cli.group import verb
 from farm.cli.talk import Talk, write_whole
 from farm.errors import NoResult, NoVerdict, Refused
 
 if TYPE_CHECKING:
     from farm.report.record import Report
+    from farm.store import Store
 
 _FORMATS = ("table", "md", "html", "csv", "json")
 
 
-@click.command()
-@click.argument("run_id", metavar="[RUN]", default="@last")
+@verb(examples=("farm report", "farm report @last-good -o page.html", "farm report base --json"))
+@click.argument("run_id", metavar="[RUN]", default="@last", shell_complete=completing.run)
 @options.store
 @click.option(
     "--format",
@@ -26,7 +27,9 @@ _FORMATS = ("table", "md", "html", "csv", "json")
     type=click.Choice(_FORMATS),
     help="How to write it.  [table, or by the ending of -o]",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write it here.")
+@click.option(
+    "-o", "--output", metavar="FILE", shell_complete=completing.file, help="Write it here."
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["failed", "missing", "invalid", "never"]),
@@ -34,7 +37,6 @@ _FORMATS = ("table", "md", "html", "csv", "json")
     show_default=True,
     help="End with 1 (invalid: 5) if there is such a cell.",
 )
-@options.json
 @click.pass_obj
 def report(
     talk: Talk,
@@ -43,20 +45,17 @@ def report(
     form: str | None,
     output: str | None,
     fail_on: str,
-    as_json: bool,
 ) -> None:
     """Show what RUN found: the last one, unless it is named."""
     from farm import schema
     from farm.report import html, making, text
     from farm.runs import find_run
 
-    talk = talk.with_json(as_json)
-    if as_json and form not in (None, "json"):
+    if talk.as_json and form not in (None, "json"):
         raise Refused(f"--json and --format {form} are two forms", hint="give one of them")
-    chosen = talk.settings(store=store)
-    where, console = talk.store(chosen.store.value), talk.console()
+    where, console = talk.store(talk.settings(store=store).store.value), talk.console()
     found = making.made(where, find_run(where, run_id), now=_now())
-    form = form or ("json" if as_json else _form_of(output))
+    form = form or ("json" if talk.as_json else _form_of(output))
     if form == "table" and output is None:
         console.show(*text.blocks(found))
     else:
@@ -76,99 +75,65 @@ def report(
     _judge(found, fail_on)
 
 
-@click.group(cls=Verbs)
-def profiles() -> None:
-    """Search the profiles of the store."""
-
-
-@profiles.command("list")
-@click.option("-w", "--where", "wheres", multiple=True, metavar="KEY=VALUE", help="Keep these.")
-@click.option("--since", metavar="D", help="Taken within 7d, 12h, …")
-@click.option(
-    "--limit", type=click.IntRange(1), default=50, show_default=True, help="Show so many."
-)
-@click.option("--all-attempts", is_flag=True, help="Also those that did not win.")
+@verb(examples=("farm tag base @last-good", "farm tag release-2 r-7f3a91", "farm tag"))
+@click.argument("name", required=False, shell_complete=completing.tag)
+@click.argument("run_id", metavar="[RUN]", required=False, shell_complete=completing.run)
 @options.store
-@options.json
-@click.pass_obj
-def list_(
-    talk: Talk,
-    wheres: tuple[str, ...],
-    since: str | None,
-    limit: int,
-    all_attempts: bool,
-    store: str | None,
-    as_json: bool,
-) -> None:
-    """List profiles, newest first; with --json one line each."""
-    from farm import profiles as shelf
+@click.pass_context
+def tag(ctx: click.Context, name: str | None, run_id: str | None, store: str | None) -> None:
+    """Let NAME mean RUN from now on, in every command; without words, list the names."""
+    from farm import answers, tags
+    from farm.runs import find_run
 
-    talk = talk.with_json(as_json)
+    talk: Talk = ctx.obj
     where, console = talk.store(talk.settings(store=store).store.value), talk.console()
-    found = shelf.listed(where, wheres, since=since, all_attempts=all_attempts, now=_now())
-    for damage in found.unreadable:
-        console.warn(f"unreadable: {damage.key}: {damage.reason}")
-    if not found.rows:
-        raise NoResult("no profile matches", hint="`farm status` lists the runs of this store")
-    if as_json:
-        for each in found.rows[:limit]:
-            console.document(shelf.document(each))
-    else:
-        console.show(shelf.table(found.rows[:limit], of=len(found.rows)))
-
-
-@profiles.command()
-@click.argument("profile")
-@options.store
-@options.json
-@click.pass_obj
-def show(talk: Talk, profile: str, store: str | None, as_json: bool) -> None:
-    """Show one PROFILE: figures, quality and why, artefacts, and the command to measure it again.
-
-    PROFILE is an id or its unique beginning, RUN/LABEL, or a job id.
-    """
-    from farm import profiles as shelf
-    from farm import schema
-
-    talk = talk.with_json(as_json)
-    where, console = talk.store(talk.settings(store=store).store.value), talk.console()
-    row = shelf.find(where, profile)
-    if as_json:
-        console.document(schema.encode(row.profile))
+    if name is None:
+        _list_tags(talk, where)
         return
-    console.show(*shelf.screen(row))
+    if run_id is None:
+        raise click.UsageError("missing argument 'RUN'", ctx)
+    tags.check_name(name)
+    chosen = find_run(where, run_id).run_id
+    where.probe()
+    before = tags.point(where, name, chosen)
+    if talk.as_json:
+        console.document(answers.Tagged(tag=name, run_id=chosen, before=before))
+    changed = f"; before: {before}" if before not in ("", chosen) else ""
+    already = "already names" if before == chosen else "now names"
+    console.say(f"tag {name} {already} {chosen}{changed}")
 
 
-@profiles.command()
-@click.argument("profile")
-@click.argument("field", required=False)
-@options.store
-@options.json
-@click.pass_obj
-def get(talk: Talk, profile: str, field: str | None, store: str | None, as_json: bool) -> None:
-    """Print one bare value of PROFILE; without a FIELD, list the fields.
+def _list_tags(talk: Talk, store: "Store") -> None:
+    from farm import answers, tags
+    from farm.report.table import Column, Datum, Table
+    from farm.runs import manifests
 
-    FIELD is a metric such as latency.p50, a dotted path, job, card or log.
-    """
-    from farm import profiles as shelf
-
-    talk = talk.with_json(as_json)
-    where, console = talk.store(talk.settings(store=store).store.value), talk.console()
-    row = shelf.find(where, profile)
-    if field is None:
-        names = shelf.fields(row)
-        if as_json:
-            console.document({"schema": "farm.fields/v1", "fields": names})
-        else:
-            console.show(*names)
+    console, found = talk.console(), tags.read(store)
+    for error in found.damaged.values():
+        console.warn(str(error))
+    if not found.run_ids:
+        raise NoResult("no tag in this store yet", hint="`farm tag NAME RUN` sets one")
+    runs = {each.run_id: each for each in manifests(store)}
+    named = [
+        answers.NamedRun(
+            tag=name,
+            run_id=run_id,
+            name=runs[run_id].name if run_id in runs else None,
+            submitted_at=runs[run_id].submitted_at if run_id in runs else None,
+        )
+        for name, run_id in found.run_ids.items()
+    ]
+    if talk.as_json:
+        console.document(answers.Tags(tags=named))
         return
-    value = shelf.value(where, row, field)
-    if as_json:
-        console.document({"schema": "farm.value/v1", "field": field, **value.document()})
-    else:
-        console.data(value.text)
-    if value.reason:
-        console.say(f"{field} is null: {value.reason}")
+    columns = (Column("tag"), Column("run"), Column("sweep", cut=True), Column("submitted"))
+    rows = []
+    for each in named:
+        at = each.submitted_at
+        submitted = at[:16].replace("T", " ") if at else "not in this store"
+        cells = (each.tag, each.run_id, each.name or "–", submitted)
+        rows.append(tuple(Datum(text) for text in cells))
+    console.show(Table("", columns, tuple(rows)))
 
 
 def _form_of(output: str | None) -> str:

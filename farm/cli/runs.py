@@ -1,41 +1,46 @@
-"""The verbs that measure: a sweep from its beginning, or what a run still lacks."""
+"""The verbs that measure: a sweep from its beginning, what a run still lacks, what failed."""
 
-import os
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from farm.cli import options
-from farm.cli.talk import Talk, check_place, write_whole
-from farm.errors import NoResult, Stopped, Unreachable
+from farm.cli import completing, here, options, queueing
+from farm.cli.group import verb
+from farm.cli.talk import Talk, check_place
+from farm.errors import NoResult
 
 if TYPE_CHECKING:
-    from farm.console import Console
-    from farm.schema import Manifest
+    from farm.ledger import Slot
+    from farm.schema import Job, Manifest
+    from farm.settings import Settings
     from farm.store import Store
-    from farm.submit import Outlook
 
 
-@click.command()
+@verb(
+    examples=(
+        "farm run configs/sweeps/quickstart.yaml",
+        "farm run sweep.yaml -S batch=8 -S precision=bf16 --effort quick",
+    )
+)
 @options.sweeps
 @options.sets
-@click.option("-t", "--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Mark the run.")
+@options.tag
 @options.devices
 @options.store
 @options.effort
 @options.force
-@click.option("-o", "--output", metavar="FILE", help="The page.  [.farm/reports/RUN.html]")
-@click.option("--no-report", is_flag=True, help="Write no page.")
+@options.output
+@options.no_report
 @options.timeout
-@options.json
 @click.pass_obj
 def run(
     talk: Talk,
     sweeps: tuple[str, ...],
     sets: tuple[str, ...],
-    tags: tuple[str, ...],
+    marks: tuple[str, ...],
     devices: str,
     store: str | None,
     effort: str | None,
@@ -43,45 +48,46 @@ def run(
     output: str | None,
     no_report: bool,
     timeout: str | None,
-    as_json: bool,
 ) -> None:
-    """Measure SWEEP… here and now, with this machine's devices, and write a report."""
+    """Measure SWEEP… here and now, and write a report.
+
+    It needs no server: a broker and the workers of this machine start with it and end with it.
+    """
     from farm import submit
 
-    talk = talk.with_json(as_json)
     chosen = talk.settings(store=store)
     plan = options.planned(sweeps, sets, talk=talk, effort=effort)
-    marks = options.tags(tags)
-    limit = options.duration(timeout)
+    tags, limit = options.tags(marks), options.duration(timeout)
     console, where = talk.console(), talk.store(chosen.store.value)
     where.probe()
-    state = Path(chosen.state.value)
     if output and not no_report:
         check_place(Path(output))
-    with _farm(state, chosen.store.value, devices, console) as here:
+    with here.farm(chosen, devices, console) as farm:
         outlook = submit.outlook(
-            plan, store=where, slots=here.slots, force=force, tags=marks, now=datetime.now(UTC)
+            plan, store=where, slots=farm.slots, force=force, tags=tags, now=datetime.now(UTC)
         )
         expected = outlook.manifest
         if not expected.jobs:
             why = "; ".join(dict.fromkeys(each.reason for each in expected.skipped))
             raise NoResult("no job of this sweep can be measured here", why=why)
-        _announce(console, outlook, force=force)
+        queueing.announce(talk, outlook, force=force)
         submit.publish(plan, expected, where)
-        _follow(here, expected, where, console=console, timeout_s=limit)
-    page = None if no_report else Path(output or state / "reports" / f"{expected.run_id}.html")
-    _conclude(talk, console, where, expected, page=page)
+        lacking = submit.missing(expected, where, farm.slots)
+        here.follow(farm, expected, lacking, where, console=console, timeout_s=limit)
+    page = here.page(chosen, expected.run_id, output=output, wanted=not no_report)
+    if code := here.conclude(talk, where, expected, page):
+        raise click.exceptions.Exit(code)
 
 
-@click.command()
-@click.argument("run_id", metavar="RUN")
+@verb(examples=("farm resume", "farm resume r-7f3a91 --dry-run", "farm resume @all"))
+@click.argument("run_id", metavar="[RUN|@all]", default="@last", shell_complete=completing.run)
 @options.devices
 @options.store
-@click.option("-o", "--output", metavar="FILE", help="The page.  [.farm/reports/RUN.html]")
-@click.option("--no-report", is_flag=True, help="Write no page.")
+@options.output
+@options.no_report
 @click.option("--dry-run", is_flag=True, help="Say what is missing, measure nothing.")
+@options.watch
 @options.timeout
-@options.json
 @click.pass_obj
 def resume(
     talk: Talk,
@@ -91,106 +97,142 @@ def resume(
     output: str | None,
     no_report: bool,
     dry_run: bool,
+    watch: bool,
     timeout: str | None,
-    as_json: bool,
 ) -> None:
-    """Measure exactly what RUN expects and the store lacks."""
-    from farm import planning, runs, submit
+    """Measure exactly what RUN still lacks.
 
-    talk = talk.with_json(as_json)
+    On the farm if one is up or named, else here and now. @all: every run of the store.
+    """
+    from farm import reaching, submit
+
     chosen = talk.settings(store=store)
-    console, where = talk.console(), talk.store(chosen.store.value)
-    limit = options.duration(timeout)
-    expected = runs.find_run(where, run_id)
-    state = Path(chosen.state.value)
+    where, limit = talk.store(chosen.store.value), options.duration(timeout)
+    wanted = _runs(where, run_id)
     if output and not no_report:
         check_place(Path(output))
+    farm = reaching.find(chosen)
     if dry_run:
-        from farm.local import slots_here
-
-        lacking = submit.missing(expected, where, slots_here(state, devices))
-        _dry(talk, console, expected, [each.job_id for each in lacking])
+        _dry(talk, chosen, where, wanted, devices)
         return
-    where.probe()
-    with _farm(state, chosen.store.value, devices, console) as here:
-        lacking = submit.missing(expected, where, here.slots)
-        served = submit.takeable(lacking, here.slots)
-        for line in planning.owed(expected, lacking, served):
-            console.say(line)
-        if served:
-            _follow(here, expected, where, console=console, timeout_s=limit)
-        elif lacking:
-            raise NoResult(
-                f"no device here takes what is missing in {expected.run_id}",
-                why=", ".join(sorted({submit.job_class(each) for each in lacking})),
-                hint="resume it on a machine that has one",
-            )
-    page = None if no_report else Path(output or state / "reports" / f"{expected.run_id}.html")
-    _conclude(talk, console, where, expected, page=page)
+
+    def lacking(expected: "Manifest") -> "Callable[[Sequence[Slot]], list[Job]]":
+        return lambda slots: submit.missing(expected, where, slots)
+
+    chosen_jobs = [(each, lacking(each)) for each in wanted]
+    if farm is not None:
+        queueing.send_again(
+            talk, farm, where, chosen_jobs, word="missing", watch=watch, timeout_s=limit
+        )
+        return
+    here.measure_again(
+        talk,
+        chosen,
+        chosen_jobs,
+        devices=devices,
+        output=output,
+        no_report=no_report,
+        timeout_s=limit,
+    )
 
 
-def _farm(state: Path, store: str, devices: str, console: "Console") -> Any:
-    from farm.local import farm_here
-
-    return farm_here(state=state, store=store, devices=devices, environ=os.environ, say=console.say)
-
-
-def _announce(console: "Console", outlook: "Outlook", *, force: bool) -> None:
-    """Say what will be measured, what is not and why: nothing is left out silently."""
-    from farm import planning
-
-    for line in planning.announcement(outlook, force=force):
-        console.say(line)
-
-
-def _follow(
-    here: Any, expected: "Manifest", store: "Store", *, console: "Console", timeout_s: float | None
+@verb(examples=("farm retry", "farm retry r-7f3a91 --all"))
+@click.argument("run_id", metavar="[RUN]", default="@last", shell_complete=completing.run)
+@click.option("--all", "every", is_flag=True, help="Every failed job, whatever its cause.")
+@options.devices
+@options.store
+@options.output
+@options.no_report
+@options.watch
+@options.timeout
+@click.pass_obj
+def retry(
+    talk: Talk,
+    run_id: str,
+    every: bool,
+    devices: str,
+    store: str | None,
+    output: str | None,
+    no_report: bool,
+    watch: bool,
+    timeout: str | None,
 ) -> None:
-    from farm.following import follow
+    """Try again what failed in RUN by a cause that may pass.
 
-    try:
-        with console.progress() as progress:
-            follow(here, expected, store=store, timeout_s=timeout_s, show=progress.update)
-    except KeyboardInterrupt as error:
-        hint = f"`farm resume {expected.run_id}` measures what is missing"
-        raise Stopped("interrupted", hint=hint) from error
-    except Unreachable as error:
-        hint = f"`farm resume {expected.run_id}` measures what is missing"
-        raise Unreachable(error.what, why=error.why, hint=hint) from error
+    Such as a time-out, a crash, a lost worker; a model that raises, or does not fit, does so again.
+    On the farm if one is up or named, else here and now.
+    """
+    from farm import reaching, retrying
+    from farm.runs import find_run
+
+    chosen = talk.settings(store=store)
+    where, limit = talk.store(chosen.store.value), options.duration(timeout)
+    expected = find_run(where, run_id)
+    jobs = retrying.worth_it(expected, where, every=every)
+    if not jobs:
+        raise NoResult(
+            f"nothing in {expected.run_id} is worth another try",
+            hint=f"`farm resume {expected.run_id}` measures what is missing"
+            if every
+            else "--all retries every failed job",
+        )
+    if output and not no_report:
+        check_place(Path(output))
+    farm = reaching.find(chosen)
+    if farm is not None:
+        queueing.send_again(
+            talk,
+            farm,
+            where,
+            [(expected, lambda _: jobs)],
+            word="to retry",
+            watch=watch,
+            timeout_s=limit,
+        )
+        return
+    here.measure_again(
+        talk,
+        chosen,
+        [(expected, lambda _: jobs)],
+        devices=devices,
+        output=output,
+        no_report=no_report,
+        timeout_s=limit,
+    )
 
 
-def _conclude(
-    talk: Talk, console: "Console", store: "Store", expected: "Manifest", *, page: Path | None
+def _runs(store: "Store", run_id: str) -> "list[Manifest]":
+    from farm.runs import find_run, manifests
+
+    if run_id != "@all":
+        return [find_run(store, run_id)]
+    found = manifests(store)
+    if not found:
+        raise NoResult("no run in this store yet", hint="farm run configs/sweeps/quickstart.yaml")
+    return found
+
+
+def _dry(
+    talk: Talk,
+    chosen: "Settings",
+    store: "Store",
+    wanted: "Sequence[Manifest]",
+    devices: str,
 ) -> None:
-    """Show the report, write its page, and end with the code that the cells earn."""
-    from farm import schema
-    from farm.report import html, making, record, text
-
-    report = making.made(store, expected, now=datetime.now(UTC))
-    if page is not None:
-        write_whole(page, html.page(report))
-    if talk.as_json:
-        console.document(schema.encode(report))
-    else:
-        console.show(*text.blocks(report))
-    if page is not None and not talk.as_json:
-        console.next(f"farm profiles show {expected.run_id}/LABEL")
-        console.data(f"{page}\n")
-    if record.bad(report):
-        raise click.exceptions.Exit(1)
-    if not report.complete:
-        raise click.exceptions.Exit(NoResult.exit_code)
-
-
-def _dry(talk: Talk, console: "Console", expected: "Manifest", missing: list[str]) -> None:
+    """Say what is missing, on the farm if there is one, else on this machine."""
+    from farm import answers, reaching, submit
+    from farm.local import slots_here
     from farm.sweep import label_text
 
-    if talk.as_json:
-        found = {"schema": "farm.missing/v1", "run_id": expected.run_id, "job_ids": missing}
-        console.document(found)
-        return
-    labels = {each.job_id: label_text(each.labels) for each in expected.jobs}
-    if missing:
-        console.show(*[labels[each] for each in missing])
-    else:
-        console.say(f"nothing is missing in {expected.run_id}")
+    farm, console = reaching.find(chosen), talk.console()
+    slots = farm.slots() if farm else slots_here(Path(chosen.state.value), devices)
+    for expected in wanted:
+        lacking = [each.job_id for each in submit.missing(expected, store, slots)]
+        if talk.as_json:
+            console.document(answers.Missing(run_id=expected.run_id, job_ids=lacking))
+            continue
+        labels = {each.job_id: label_text(each.labels) for each in expected.jobs}
+        mark = f"{expected.run_id}/" if len(wanted) > 1 else ""
+        console.show(*[f"{mark}{labels[each]}" for each in lacking])
+        if not lacking:
+            console.say(f"nothing is missing in {expected.run_id}")

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -37,9 +37,6 @@ class Talk:
             as_json="--json" in words,
         )
 
-    def with_json(self, as_json: bool) -> "Talk":
-        return replace(self, as_json=as_json)
-
     def console(self) -> "Console":
         from farm.console import Console
 
@@ -64,6 +61,21 @@ class Talk:
         from farm.store import open_store
 
         return open_store(url)
+
+    def agree(self, question: str, *, yes: bool, otherwise: str) -> None:
+        """Return if a person agrees, or has with -y; raise Stopped if not.
+
+        otherwise: what has not happened then. Raises Refused where nobody can be asked.
+        """
+        from farm.errors import Refused, Stopped
+
+        if yes:
+            return
+        if self.as_json or sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise Refused(f"{question}, and nobody is here to ask", hint="give -y to agree")
+        self.console().say(f"{question}; go on? [y/N]")
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise Stopped(otherwise)
 
 
 def current_folder() -> Path:

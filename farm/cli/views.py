@@ -1,28 +1,33 @@
-"""The verbs that look at runs and measure nothing: what would be measured, how a run stands."""
+"""The verbs that look and change nothing: what would be measured, how runs and nodes stand."""
 
 import shlex
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from farm.cli import options
+from farm.cli import completing, options
+from farm.cli.group import verb
 from farm.cli.talk import Talk
-from farm.errors import NoResult, Refused
+from farm.errors import NoResult, Refused, Unreachable
+
+if TYPE_CHECKING:
+    from farm.ledger import Record
+    from farm.reaching import Farm
+    from farm.settings import Settings
 
 
-@click.command()
+@verb(examples=("farm plan sweep.yaml", "farm plan sweep.yaml -S batch=1,8 --here --json"))
 @options.sweeps
 @options.sets
 @options.effort
 @options.devices
 @options.store
-@click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="Show so many jobs."
-)
+@options.limit("jobs")
 @options.force
-@click.option("--here", is_flag=True, default=True, help="Plan for this machine.")
-@options.json
+@click.option("--here", is_flag=True, help="Plan for this machine, though a farm runs.")
 @click.pass_obj
 def plan(
     talk: Talk,
@@ -34,28 +39,32 @@ def plan(
     limit: int,
     force: bool,
     here: bool,
-    as_json: bool,
 ) -> None:
-    """Say what SWEEP… would measure here, what is measured already, and how long it may take."""
-    from farm import planning, submit
+    """Say what SWEEP… would measure, where, and how long it takes.
+
+    On the farm if one is up or named, else on this machine.
+    """
+    from farm import planning, reaching, submit
     from farm.local import slots_here
 
-    _ = here  # there is only this machine to plan for in this version
-    talk = talk.with_json(as_json)
     chosen = talk.settings(store=store)
     asked = options.planned(sweeps, sets, talk=talk, effort=effort)
     where = talk.store(chosen.store.value)
+    farm = None if here else reaching.find(chosen)
+    slots = farm.slots() if farm else slots_here(Path(chosen.state.value), devices)
     outlook = submit.outlook(
         asked,
         store=where,
-        slots=slots_here(Path(chosen.state.value), devices),
+        slots=slots,
         force=force,
         tags={},
         now=datetime.now(UTC),
+        waits=farm is not None,
     )
-    found = planning.outline(outlook, where)
+    jobs = [each.job for each in asked.jobs]
+    found = planning.outline(outlook, where, jobs=jobs, slots=slots)
     console = talk.console()
-    if as_json:
+    if talk.as_json:
         console.document(planning.document(found))
         return
     console.show(*planning.blocks(found, limit=limit))
@@ -63,47 +72,105 @@ def plan(
         raise NoResult("no job of this sweep can be measured here")
     flags = [("-S", each) for each in sets]
     flags += [("--effort", effort)] if effort else []
-    flags += [("--devices", devices)] if devices != "all" else []
+    flags += [("--devices", devices)] if devices != "all" and farm is None else []
     flags += [("--store", store)] if store else []
     same = [word for flag in flags for word in flag] + ["--force"] * force
-    console.next(shlex.join(["farm", "run", *sweeps, *same]))
+    console.next(shlex.join(["farm", "submit" if farm else "run", *sweeps, *same]))
 
 
-@click.command()
-@click.argument("run_id", metavar="[RUN]", required=False)
+@verb(examples=("farm status", "farm status @last --state failed --state dead"))
+@click.argument("run_id", metavar="[RUN]", required=False, shell_complete=completing.run)
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only jobs in this state.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="Show so many runs or jobs.",
-)
+@options.limit("runs or jobs")
 @options.store
-@options.json
 @click.pass_obj
 def status(
-    talk: Talk,
-    run_id: str | None,
-    states: tuple[str, ...],
-    limit: int,
-    store: str | None,
-    as_json: bool,
+    talk: Talk, run_id: str | None, states: tuple[str, ...], limit: int, store: str | None
 ) -> None:
-    """List recent runs, or the jobs of one, as the store knows them."""
-    from farm import runs, standing
+    """List recent runs, or the jobs of RUN."""
+    from farm import queues, runs, standing
 
-    talk = talk.with_json(as_json)
     chosen = talk.settings(store=store)
     where, console = talk.store(chosen.store.value), talk.console()
+    farm = _farm_to_look_at(talk, chosen)
+    unserved = _unserved(farm)
     if run_id is None:
         if states:
             raise Refused("--state filters the jobs of a run", hint="name one: `farm status RUN`")
-        found = standing.runs(where, limit=limit)
-        document, table = standing.runs_document(found), standing.runs_table(found)
-    else:
-        expected = runs.find_run(where, run_id)
-        jobs = standing.jobs(expected, where, states=states)
-        document = standing.jobs_document(expected, jobs)
-        table = standing.jobs_table(jobs, limit=limit)
-    console.document(document) if as_json else console.show(*table)
+        listed = standing.runs(where, limit=limit, live=_live(farm))
+        if talk.as_json:
+            console.document(standing.runs_document(listed, unserved))
+            return
+        console.show(*standing.runs_table(listed), *queues.unserved_lines(unserved))
+        return
+    expected = runs.find_run(where, run_id)
+    live = farm.ledger.entries(expected.run_id) if farm else []
+    jobs = standing.jobs(expected, where, states=states, live=live)
+    if talk.as_json:
+        console.document(standing.jobs_document(expected, jobs))
+        return
+    console.show(*standing.jobs_table(jobs, limit=limit))
+    for line in queues.unserved_lines(unserved):
+        console.warn(line)
+
+
+@verb(examples=("farm nodes", "farm nodes gpu-03 --json"))
+@click.argument("node", required=False)
+@click.pass_obj
+def nodes(talk: Talk, node: str | None) -> None:
+    """List the devices of the farm, and what each measures."""
+    from farm import fleet, queues, reaching
+    from farm.errors import did_you_mean
+
+    farm, console = reaching.need(talk.settings(), passing=True), talk.console()
+    found = fleet.devices(farm.ledger.nodes(), farm.ledger.running(), of=node)
+    names = [each.name for each in farm.ledger.nodes()]
+    if node is not None and not found:
+        raise NoResult(
+            f"no node {node!r} on this farm",
+            why=f"it has {', '.join(names)}" if names else "it has none",
+            hint=did_you_mean(node, names),
+        )
+    unserved = _unserved(farm)
+    if talk.as_json:
+        console.document(fleet.document(found, unserved))
+        return
+    if not found:
+        raise NoResult(
+            "no node serves this farm", hint="`farm-worker start` on a machine offers its devices"
+        )
+    console.show(fleet.table(found), *queues.unserved_lines(unserved))
+
+
+def _farm_to_look_at(talk: Talk, chosen: "Settings") -> "Farm | None":
+    """Return the farm, or None where it is away: the store answers as well."""
+    from farm import reaching
+
+    try:
+        return reaching.find(chosen, passing=True)
+    except Unreachable as error:
+        talk.console().warn(f"{error.what}; what follows is what the store knows")
+        return None
+
+
+def _unserved(farm: "Farm | None") -> dict[str, int]:
+    """Return the entries that wait in queues which no live slot hears."""
+    if farm is None:
+        return {}
+    heard: set[str] = {queue for slot in farm.slots() for queue in slot.classes}
+    return {queue: many for queue, many in farm.ledger.ready().items() if queue not in heard}
+
+
+def _live(farm: "Farm | None") -> "Callable[[str], Sequence[Record]]":
+    """Return what tells the entries of a run; of one that has ended nothing need be read."""
+    if farm is None:
+        return lambda _run: ()
+    ledger = farm.ledger
+
+    def records(run_id: str) -> "Sequence[Record]":
+        from farm.ledger import ENDS
+
+        counts = ledger.counts(run_id)
+        return ledger.entries(run_id) if any(each not in ENDS for each in counts) else ()
+
+    return records

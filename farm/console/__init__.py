@@ -17,6 +17,8 @@ from farm.errors import FarmError
 from farm.report import words
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from farm.report.table import Table
 
 __all__ = ["MOST_COLUMNS", "Color", "Console", "JobLine", "Progress", "RunState"]
@@ -62,9 +64,11 @@ class Console:
         """Write text for another program on stdout: unchanged, unless that is a terminal."""
         self._out.write(words.visible(text, lines=True) if self._out.is_terminal else text)
 
-    def document(self, document: bytes | Mapping[str, object]) -> None:
+    def document(self, document: "bytes | Mapping[str, object] | Struct") -> None:
         """Write one JSON document as one line on stdout."""
-        given = document if isinstance(document, bytes) else json.dumps(document).encode()
+        import msgspec
+
+        given = document if isinstance(document, bytes) else msgspec.json.encode(document)
         self._out.write(given.decode().rstrip("\n") + "\n")
 
     def say(self, text: str) -> None:

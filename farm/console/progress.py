@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from farm.console.layout import Pieces, cut, drawn
 from farm.console.stream import Stream
 from farm.report import words
-from farm.report.table import Column, Datum, Table
+from farm.report.table import Column, Datum, Table, Tone
 
 if TYPE_CHECKING:
     from rich.live import Live
 
-_CHANGE_S: Final = 1.0  # least time between two lines about a change, in a pipe
-_ALIVE_S: Final = 10.0  # most time without a line
+# In a pipe: seconds since the start up to which a row holds, the least time between two lines about
+# a change, the most time without a line. A log of a long run stays short enough to read.
+_PACE: Final = ((20.0, 1.0, 10.0), (300.0, 10.0, 30.0), (3600.0, 30.0, 60.0), (1e12, 60.0, 300.0))
+
+
+_BAD: Final = ("failed", "dead")
+_GLYPHS: Final = {"failed": "✗ ", "dead": "✗ ", "done": "✓ "}
+_TONES: Final[dict[str, Tone]] = {"failed": "bad", "dead": "bad", "done": "good"}
 
 
 class JobLine(NamedTuple):
@@ -30,7 +36,10 @@ class JobLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """How far a run is. left_s: an estimate, None while there is nothing to estimate from."""
+    """How far a run is. left_s: an estimate, None while there is nothing to estimate from.
+
+    answers: jobs that ended without a figure and are no failures, by cause, such as out of memory.
+    """
 
     run_id: str
     name: str
@@ -42,6 +51,8 @@ class RunState:
     elapsed_s: float
     left_s: float | None
     lines: tuple[JobLine, ...] = ()
+    cancelled: int = 0
+    answers: tuple[tuple[str, int], ...] = ()
 
 
 class Progress:
@@ -53,8 +64,9 @@ class Progress:
         self._silent = silent
         self._live: Live | None = None
         self._last: RunState | None = None
-        self._told: tuple[int, int] | None = None
+        self._told: tuple[int, ...] | None = None
         self._told_at = 0.0
+        self._complained: set[str] = set()
 
     def __enter__(self) -> "Progress":
         if self._stream.is_terminal and not self._silent:
@@ -71,24 +83,30 @@ class Progress:
         """Leave one line about how it ended, unless that was said already."""
         if self._live is not None:
             self._live.stop()
-        elif self._last is None or self._told == (self._last.done, self._last.failed):
+        elif self._last is None or self._told == _counts(self._last):
             return
         if self._last is not None and not self._silent:
             self._stream.line([(heading(self._last), "")])
 
     def update(self, state: RunState) -> None:
-        """Show the state; in a pipe only a change, at most once a second, or ten silent seconds."""
+        """Show the state; in a pipe a failure at once, and changes the rarer the longer it goes."""
         self._last = state
         if self._silent:
             return
         if self._live is not None:
             self._stream.redraw(self._live, _frame(state, self._stream))
             return
-        counts = (state.done, state.failed)
+        for each in state.lines:
+            if each.state in _BAD and each.label not in self._complained:
+                self._complained.add(each.label)
+                why = f": {each.note}" if each.note else ""
+                said = words.visible(f"{each.state}  {each.label} on {each.node}{why}")
+                self._stream.line([(said, "bold red")])
+        change_s, alive_s = next(pace[1:] for pace in _PACE if state.elapsed_s <= pace[0])
         silence = self._clock() - self._told_at
-        wait = _ALIVE_S if counts == self._told else _CHANGE_S
+        wait = alive_s if _counts(state) == self._told else change_s
         if self._told is None or silence >= wait:
-            self._told, self._told_at = counts, self._clock()
+            self._told, self._told_at = _counts(state), self._clock()
             self._stream.line([(heading(state) + _busy(state), "")])
 
 
@@ -98,6 +116,8 @@ def heading(state: RunState) -> str:
     for number, word in ((state.running, "running"), (state.queued, "queued")):
         parts += [f"{number} {word}"] if number else []
     parts += [f"{state.failed} failed"] if state.failed else []
+    parts += [f"{many} {word}" for word, many in state.answers]
+    parts += [f"{state.cancelled} cancelled"] if state.cancelled else []
     took = words.span(state.elapsed_s)
     left = f", ~{words.span(state.left_s)} left" if state.left_s is not None else ""
     total = words.count(state.total, "job")
@@ -121,7 +141,7 @@ def _frame(state: RunState, stream: "Stream") -> list[Pieces]:
             Datum(each.node),
             Datum(each.device),
             Datum(each.label),
-            Datum(each.state, tone="bad" if each.state.endswith("failed") else ""),
+            Datum(_GLYPHS.get(each.state, "") + each.state, tone=_TONES.get(each.state, "")),
             Datum(words.number(each.p50_ms)),
             Datum(each.note),
         )
@@ -133,8 +153,12 @@ def _frame(state: RunState, stream: "Stream") -> list[Pieces]:
     return lines
 
 
+def _counts(state: RunState) -> tuple[int, ...]:
+    return (state.done, state.failed, state.cancelled, sum(many for _, many in state.answers))
+
+
 def _busy(state: RunState) -> str:
-    under_way = [each for each in state.lines if not each.state.endswith(("failed", "done"))]
+    under_way = [each for each in state.lines if each.state == "measuring"]
     said = [
         f"{each.label} ({each.state}{', ' if each.note else ''}{each.note})" for each in under_way
     ]

@@ -3,7 +3,8 @@
 A local run takes the same path as a farm: the same server, the same agent, started as programs.
 """
 
+from farm.embedded.evidence import started
 from farm.embedded.program import Agent, ask, start_agent
-from farm.embedded.server import Server, broker, find_server
+from farm.embedded.server import Server, broker, find_server, running
 
-__all__ = ["Agent", "Server", "ask", "broker", "find_server", "start_agent"]
+__all__ = ["Agent", "Server", "ask", "broker", "find_server", "running", "start_agent", "started"]

@@ -53,6 +53,11 @@ class Agent:
         except subprocess.TimeoutExpired:
             return None
 
+    def terminate(self) -> None:
+        """Ask it to end once its jobs have ended; asked again, it gives them back."""
+        if self.exit_code() is None:
+            self._process.terminate()
+
     def stop(self, *, grace: float = DRAIN_S, now: bool = False) -> int:
         """Let it finish its jobs for `grace` seconds, then kill its group; return how it ended.
 

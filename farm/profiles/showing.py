@@ -2,11 +2,24 @@
 
 from collections.abc import Sequence
 
+from msgspec import UNSET, UnsetType
+
+from farm.answers import ProfileRow
+from farm.catalog import winners
 from farm.catalog.rows import Row
 from farm.profiles.search import KEYS
 from farm.report import words
 from farm.report.table import Column, Datum, Table
-from farm.schema import Failure, Latency, Memory, Profile, Quality, Throughput
+from farm.schema import (
+    INVALIDATING,
+    Failure,
+    Latency,
+    Memory,
+    Profile,
+    Quality,
+    Repeat,
+    Throughput,
+)
 from farm.sweep import label_text
 
 
@@ -28,27 +41,29 @@ def table(found: Sequence[Row], *, of: int) -> Table:
     return Table("", columns, shown, notes)
 
 
-def document(row: Row) -> dict[str, object]:
-    """Return one line of the list as plain data."""
+def document(row: Row) -> ProfileRow:
+    """Return one line of the list for a program."""
     profile = row.profile
-    keys = {key: of(profile) for key, of in KEYS.items()}
-    figures: dict[str, object] = {}
-    if isinstance(profile.latency, Latency):
-        figures["p50_ms"] = profile.latency.p50_ms
-    if isinstance(profile.throughput, Throughput):
-        rate = figures["throughput_items_per_s"] = profile.throughput.throughput_items_per_s
-        why = profile.null_reasons.get("throughput.throughput_items_per_s", "")
-        figures |= {} if rate is not None else {"null_reasons": {"throughput_items_per_s": why}}
-    return {
-        "schema": "farm.profile_row/v1",
-        "profile_id": row.profile_id,
-        "job_id": profile.job_id,
+    latency, throughput = profile.latency, profile.throughput
+    rate: float | UnsetType | None = UNSET
+    reasons: dict[str, str] | UnsetType = UNSET
+    if isinstance(throughput, Throughput):
+        rate = throughput.throughput_items_per_s
+        if rate is None:
+            why = profile.null_reasons.get("throughput.throughput_items_per_s", "")
+            reasons = {"throughput_items_per_s": why}
+    keys = {key: of(profile) for key, of in KEYS.items() if key != "batch"}
+    return ProfileRow(
+        profile_id=row.profile_id,
+        job_id=profile.job_id,
+        batch=profile.job.workload.batch,
+        tags=profile.execution.tags,
+        taken_at=profile.execution.started_at,
+        p50_ms=latency.p50_ms if isinstance(latency, Latency) else UNSET,
+        throughput_items_per_s=rate,
+        null_reasons=reasons,
         **keys,
-        "batch": profile.job.workload.batch,
-        "tags": profile.execution.tags,
-        "taken_at": profile.execution.started_at,
-        **figures,
-    }
+    )
 
 
 def screen(row: Row) -> list[str | Table]:
@@ -67,7 +82,7 @@ def screen(row: Row) -> list[str | Table]:
     if isinstance(profile.quality, Quality):
         shown += _quality(profile.quality)
     if profile.repeats:
-        shown.append(_repeats(profile))
+        shown += [_repeats(profile), *_counting(profile)]
     shown += [
         f"taken    {execution.started_at} on {execution.node}, {execution.device.name} "
         f"({execution.device.slot}, cores {execution.device.cpus}, "
@@ -150,15 +165,18 @@ def _line(
 def _repeats(profile: Profile) -> Table:
     columns = (
         Column("repeat", right=True),
+        Column("counts"),
         Column("p50", "ms", right=True),
         Column("n", right=True),
         Column("warm-up"),
         Column("wait", right=True),
         Column("doubts", cut=True),
     )
+    not_counted = "replaced" if _replaced(profile) >= len(_left_out(profile)) else "no"
     lines = tuple(
         (
             Datum(str(each.index)),
+            Datum("yes" if _counts(each, profile) else not_counted),
             Datum(words.number(each.p50_ms)),
             Datum(str(each.n)),
             Datum(f"{each.warmup_iterations} in {each.warmup_s:.1f} s, {each.warmup_stop}"),
@@ -168,6 +186,32 @@ def _repeats(profile: Profile) -> Table:
         for each in profile.repeats
     )
     return Table("", columns, lines)
+
+
+def _counting(profile: Profile) -> list[str]:
+    """Return which repeats the figures are of, where they are not simply of all."""
+    left_out = _left_out(profile)
+    if not left_out:
+        spoiled = winners.usable(profile) == 0
+        return ["repeats  none is good; the figures are of all of them"] if spoiled else []
+    which = words.listed([str(each.index) for each in left_out])
+    count = len(profile.repeats)
+    said = f"repeats  {count - len(left_out)} of {count} count; left out: {which}"
+    return [f"{said}; {_replaced(profile)} of them replaced by a further one"]
+
+
+def _left_out(profile: Profile) -> list[Repeat]:
+    return [each for each in profile.repeats if not _counts(each, profile)]
+
+
+def _counts(repeat: Repeat, profile: Profile) -> bool:
+    """Return whether the figures are of it: those not invalid count, or all when every one is."""
+    return INVALIDATING.isdisjoint(repeat.flags) or winners.usable(profile) == 0
+
+
+def _replaced(profile: Profile) -> int:
+    """Return how many repeats were measured anew: as many as there are beyond those asked for."""
+    return max(0, len(profile.repeats) - profile.execution.effort.repeats)
 
 
 def _quality(quality: Quality) -> list[str | Table]:

@@ -37,9 +37,6 @@ class Value(NamedTuple):
     data: object
     reason: str
 
-    def document(self) -> dict[str, object]:
-        return {"value": self.data, "reason": self.reason}
-
 
 def fields(row: Row) -> list[str]:
     """Return the names that `value` takes for this profile.
@@ -78,6 +75,33 @@ def value(store: Store, row: Row, field: str) -> Value:
     if isinstance(found[0], str):
         return Value(f"{found[0]}\n", found[0], reason)
     return Value(f"{msgspec.json.encode(found[0]).decode()}\n", found[0], reason)
+
+
+def by(found: Sequence[Row], field: str) -> list[Row]:
+    """Return the rows by a number of theirs, the smallest first; those without it come last.
+
+    field: a metric, or a dotted path. Rows that are equal keep their order. Raises Refused for a
+    name that no profile has, with the nearest one, and for what is no number.
+    """
+    path = METRICS.get(field, field)
+    values = [_reached(msgspec.to_builtins(each.profile), path.split(".")) for each in found]
+    known = [*METRICS, *METRICS.values()]
+    if field not in known and found and not any(values):
+        paths = [name for each in found for name in _paths(_plain(each.profile), "", lists=False)]
+        raise Refused(
+            f"a profile has no number {field!r}",
+            why=f"known: {', '.join(METRICS)}, or a dotted path",
+            hint=did_you_mean(field, [*known, *dict.fromkeys(paths)]),
+        )
+    numbers = [_number(each[0] if each else None, field) for each in values]
+    order = sorted(range(len(found)), key=lambda at: (numbers[at] is None, numbers[at] or 0.0))
+    return [found[at] for at in order]
+
+
+def _number(value: object, field: str) -> float | None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    raise Refused(f"{field!r} is not a number", hint="`farm profiles get PROFILE` lists the fields")
 
 
 def _artifact(store: Store, profile: Profile, kind: str) -> Value:

@@ -3,6 +3,7 @@
 Correctness rests on the digests in the keys; the refusal to overwrite is the second guard.
 """
 
+import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -27,6 +28,7 @@ from farm.store.keys import (
     manifest_key,
     profile_ids,
     profile_key,
+    tag_key,
 )
 from farm.store.local import LocalStore
 
@@ -48,8 +50,10 @@ __all__ = [
     "job_key",
     "manifest_key",
     "open_store",
+    "place",
     "profile_ids",
     "profile_key",
+    "tag_key",
 ]
 
 
@@ -72,3 +76,17 @@ def open_store(url: str | Path) -> Store:
     if scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path:
         raise Refused(f"store {text!r} is neither a folder nor file:///FOLDER")
     return LocalStore(Path(unquote(parts.path)))
+
+
+def place(url: str) -> str:
+    """Return where a store lies, for others to read: an absolute folder, or a URL without password.
+
+    Two spellings of one folder have one place, links apart; nothing is looked up.
+    """
+    if "://" not in url:
+        return os.path.abspath(os.path.expanduser(url))
+    parts = urlsplit(url)
+    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+        return os.path.abspath(unquote(parts.path))
+    user, at, host = parts.netloc.rpartition("@")
+    return parts._replace(netloc=user.partition(":")[0] + at + host).geturl()

@@ -51,6 +51,10 @@ def bundle_key(sha256: str, ext: str = "tar") -> str:
     return check_key(f"bundles/v1/{sha256[:2]}/{sha256}.{ext}")
 
 
+def tag_key(name: str) -> str:
+    return check_key(f"tags/{name}.json")
+
+
 def profile_ids(key: str) -> tuple[str, str] | None:
     """Return the job id and the profile id that an inbox key holds, None for any other key."""
     found = _PROFILE.fullmatch(key)

@@ -44,6 +44,8 @@ def load(paths: Sequence[Path | str], sets: Sequence[str] = (), *, root: Path) -
         raise Refused("no sweep is named", hint="farm run configs/sweeps/quickstart.yaml")
     found = []
     for path in paths:
+        if not str(path):
+            raise Refused("a sweep without a name", hint="name a file: farm run SWEEP.yaml")
         document = reading.read(root / path, name=str(path))
         for each in sets:
             document = _with(document, each)

@@ -8,7 +8,7 @@ from typing import Final, cast
 from msgspec import UNSET, Struct
 
 from farm import models, reading
-from farm.errors import NoResult, Refused
+from farm.errors import NoResult, Refused, did_you_mean
 from farm.models import Kind, ModelRow, Resolved
 from farm.reading import Place
 from farm.sweep import axes, inputs
@@ -100,11 +100,14 @@ def _check_size(blocks: dict[str, list[Block]], top: Place) -> None:
     count = (math.prod(lengths) if matrix else 0) + len(blocks["include"])
     if count > MOST_JOBS:
         what = f"{count:,} jobs" if count < 10**15 else "far too many jobs"
-        raise top.key("matrix").refused(what, why=f"a sweep holds at most {MOST_JOBS:,}")
+        raise top.key("matrix").refused(
+            what, why=f"a sweep holds at most {MOST_JOBS:,}", hint="ask it in several sweeps"
+        )
     for block, place in [*(blocks["matrix"] if matrix else []), *blocks["include"]]:
         if "model" not in block:
             known = [*axes.FIXED, "any named axis of the inputs"]
-            raise place.refused("no model is named", known=known)
+            near = next(filter(None, (did_you_mean(each, ["model"]) for each in block)), "")
+            raise place.refused("no model is named", known=known, hint=near)
 
 
 def _cells(block: Block, named: frozenset[str]) -> dict[str, list[Cell]]:

@@ -6,10 +6,16 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tests.bench import job, loop, queue, store
+from tests.bench import job, loop, queue, store, watch
 from tests.bench.row import Row, page
 
-PARTS = {"loop": loop.rows, "job": job.rows, "queue": queue.rows, "store": store.rows}
+PARTS = {
+    "loop": loop.rows,
+    "job": job.rows,
+    "queue": queue.rows,
+    "store": store.rows,
+    "watch": watch.rows,
+}
 
 
 def main(names: list[str]) -> None:

@@ -55,6 +55,7 @@ DOCUMENTS: Final[dict[str, Callable[[], Struct]]] = {
     "job": make.job,
     "manifest": _manifest,
     "order": _order,
+    "tag": lambda: schema.Tag(run_id="r-7f3a91"),
     "profile-ok": lambda: make.profile(flags=["drifting"]),
     "profile-failed": lambda: make.profile(status="failed"),
     "profile-infra": lambda: make.profile(status="infra", failure=make.fault("worker_lost")),

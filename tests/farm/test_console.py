@@ -62,7 +62,7 @@ STATE = RunState(
     left_s=60,
     lines=(
         JobLine("gpu-03", "a100-80gb", "vit_tiny int8 b32", "measuring", 11.42, "repeat 2 of 3"),
-        JobLine("gpu-07", "h200", "resnet18 fp16 b32", "✗ failed", None, "out of memory"),
+        JobLine("gpu-07", "h200", "resnet18 fp16 b32", "failed", None, "timed out"),
     ),
 )
 
@@ -285,59 +285,151 @@ def test_data_goes_out_unchanged_except_on_a_terminal():
 # ── progress ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def states(*counts: tuple[int, int]) -> list[RunState]:
-    return [
-        RunState("r-1", "night", 10, done, failed, 1, 9 - done - failed, 60.0, None)
-        for done, failed in counts
-    ]
+def state(elapsed_s: float, done: int, *, total=10, lines=(), **more: int) -> RunState:
+    """So far a run is after so many seconds; one job of it runs."""
+    ended = done + sum(more.values())
+    return RunState(
+        run_id="r-1",
+        name="night",
+        total=total,
+        done=done,
+        failed=more.pop("failed", 0),
+        running=1,
+        queued=total - 1 - ended,
+        elapsed_s=elapsed_s,
+        left_s=None,
+        lines=lines,
+        **more,
+    )
 
 
-def test_in_a_pipe_a_change_is_a_line_and_silence_ends_after_ten_seconds():
-    """A log of an hour is readable, and a run that hangs is seen to live."""
+def told(*states: RunState) -> list[list[str]]:
+    """Return the lines that a pipe gets at each state, and those of the end as the last."""
     clock = Clock()
     made, _, err = console(clock=clock)
-    said = []
+    said: list[list[str]] = []
+
+    def take() -> None:
+        said.append(err.getvalue().splitlines())
+        err.truncate(0)
+        err.seek(0)
 
     with made.progress() as progress:
-        for after, state in zip(
-            [0, 2, 2, 2, 2, 3, 1],
-            states(*[(0, 0), (1, 0), (1, 0), (1, 0), (1, 0), (1, 0), (2, 0)]),
-            strict=True,
-        ):
-            clock.now += after
-            before = err.getvalue().count("\n")
-            progress.update(state)
-            said.append(err.getvalue().count("\n") - before)
-
-    assert [1, 1, 0, 0, 0, 0, 1] == said
+        for each in states:
+            clock.now = each.elapsed_s
+            progress.update(each)
+            take()
+    take()
+    return said
 
 
-def test_in_a_pipe_ten_silent_seconds_make_a_line():
+def counts(said: list[list[str]]) -> list[int]:
+    return [len(each) for each in said]
+
+
+def bad(label: str, word: str = "failed", note: str = "timed out", node: str = "gpu-3") -> JobLine:
+    return JobLine(node, "h200", label, word, None, note)
+
+
+def test_at_first_a_change_is_a_line_at_most_once_a_second():
+    """Ten thousand quick jobs do not make ten thousand lines, and the last is told."""
+    quick = [state(each / 100, each) for each in range(9)]
+
+    said = told(*quick, state(1.0, 9), state(1.5, 9))
+
+    assert [1, *[0] * 8, 1, 0, 0] == counts(said)
+    assert "9 done" in said[9][0]
+
+
+def test_at_first_ten_silent_seconds_make_a_line():
     """Nothing changed, and the reader knows that it goes on."""
-    clock = Clock()
-    made, _, err = console(clock=clock)
-
-    with made.progress() as progress:
-        for at in (0.0, 9.9, 10.0, 15.0, 20.0):
-            clock.now = at
-            progress.update(*states((3, 0)))
-
-    assert 3 == err.getvalue().count("\n")
+    assert [1, 0, 1, 0, 1, 0] == counts(
+        told(*[state(each, 3) for each in (0.0, 9.9, 10.0, 15.0, 20.0)])
+    )
 
 
-def test_many_changes_in_a_second_are_one_line_and_the_last_is_told():
-    """Ten thousand quick jobs do not make ten thousand lines."""
-    clock = Clock()
-    made, _, err = console(clock=clock)
+@pytest.mark.parametrize(
+    ("after", "change_s", "alive_s"), [(21, 10, 30), (301, 30, 60), (3601, 60, 300)]
+)
+def test_the_longer_a_run_goes_the_rarer_are_its_lines(after, change_s, alive_s):
+    """A change, and a sign of life while nothing changes."""
+    changing = told(state(after, 1), state(after + change_s - 0.1, 2), state(after + change_s, 3))
+    silent = told(state(after, 1), state(after + alive_s - 0.1, 1), state(after + alive_s, 1))
 
-    with made.progress() as progress:
-        for state in states(*[(done, 0) for done in range(9)]):
-            clock.now += 0.01
-            progress.update(state)
+    assert [1, 0, 1, 0] == counts(changing)
+    assert [1, 0, 1, 0] == counts(silent)
 
-    lines = err.getvalue().splitlines()
-    assert 2 == len(lines)
-    assert "8 done" in lines[1]
+
+def test_an_hour_of_two_thousand_jobs_makes_a_log_that_one_can_read():
+    """At most some 150 lines, and one for each failure."""
+    states = []
+    for look in range(7200):
+        at = look / 2
+        ended = int(at / 1.8)
+        failed = range(250, ended + 1, 250)
+        lines = tuple(bad(f"job {each}") for each in failed)[-5:]
+        states.append(state(at, ended - len(failed), total=2000, failed=len(failed), lines=lines))
+
+    lines = [line for said in told(*states) for line in said]
+
+    complaints = [line for line in lines if line.startswith("failed ")]
+    assert [
+        f"failed  job {each} on gpu-3: timed out" for each in range(250, 2000, 250)
+    ] == complaints
+    assert 50 < len(lines) - len(complaints) <= 150
+
+
+def test_a_failure_is_told_at_once_and_once():
+    """Whatever the pace; a job that was given up is as bad."""
+    failing = bad("vit/b8")
+    given_up = bad("vit/b1", "dead", "its worker was lost", node="gpu-7")
+
+    said = told(
+        state(4000.0, 1),
+        state(4000.5, 1, failed=1, lines=(failing,)),
+        state(4001.0, 1, failed=2, lines=(given_up, failing)),
+        state(4001.5, 1, failed=2, lines=(given_up, failing)),
+    )
+
+    assert ["failed  vit/b8 on gpu-3: timed out"] == said[1]
+    assert ["dead  vit/b1 on gpu-7: its worker was lost"] == said[2]
+    assert [] == said[3]
+
+
+def test_no_failure_steers_the_reader_of_a_log():
+    """What a model raised may hold anything."""
+    said = told(state(0.0, 1, failed=1, lines=(bad("x", note="\x1b[2J\x07"),)))
+
+    assert "failed  x on gpu-3: \\x1b[2J\\x07" == said[0][0]
+
+
+@pytest.mark.parametrize("word", ["out of memory", "not supported there", "cancelled", "done"])
+def test_an_answer_or_a_cancel_is_no_complaint(word):
+    """Somebody asked for it."""
+    (said, _) = told(state(0.0, 1, lines=(bad("x", word),)))
+
+    assert [line for line in said if line.startswith("night")] == said
+
+
+def test_what_failed_what_is_answered_and_what_was_cancelled_are_counted_apart():
+    answered = (("not supported there", 1), ("out of memory", 2))
+    run = RunState("r-1", "night", 10, 3, 1, 0, 0, 60.0, None, (), 3, answered)
+
+    ((line,), _) = told(run)
+
+    assert (
+        "night  r-1   10 jobs: 3 done · 1 failed · 1 not supported there · 2 out of memory"
+        " · 3 cancelled   1m00s" == line
+    )
+
+
+@pytest.mark.parametrize(
+    "later", [state(0.5, 2), state(0.5, 1, failed=1), state(0.5, 1, cancelled=1)]
+)
+def test_the_end_of_a_run_is_told_unless_it_was(later):
+    """Its last change came too soon after the last line."""
+    assert [1, 0, 1] == counts(told(state(0.0, 1), later))
+    assert [1, 0, 0] == counts(told(state(0.0, 1), state(0.5, 1)))
 
 
 def test_a_line_of_progress_holds_the_counts_and_the_time():
@@ -347,10 +439,11 @@ def test_a_line_of_progress_holds_the_counts_and_the_time():
     with made.progress() as progress:
         progress.update(STATE)
 
-    assert err.getvalue() == (
+    assert err.getvalue().splitlines() == [
+        "failed  resnet18 fp16 b32 on gpu-07: timed out",
         "int8-on-ampere  r-7f3a91   31 jobs: 24 done · 3 running · 3 queued · 1 failed"
-        "   4m12s, ~1m00s left   vit_tiny int8 b32 (measuring, repeat 2 of 3)\n"
-    )
+        "   4m12s, ~1m00s left   vit_tiny int8 b32 (measuring, repeat 2 of 3)",
+    ]
 
 
 def test_on_a_terminal_the_view_is_redrawn_and_leaves_one_line():
@@ -365,6 +458,7 @@ def test_on_a_terminal_the_view_is_redrawn_and_leaves_one_line():
     assert "" == out.getvalue()
     assert "gpu-03" in shown
     assert "11.42" in shown
+    assert "✗ failed" in shown
     assert "\x1b[" in shown
     assert shown.rstrip().endswith("left")
 

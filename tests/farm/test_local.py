@@ -3,7 +3,7 @@
 import pytest
 
 from farm.errors import FarmError, NoResult, Refused, Unreachable
-from farm.local import _Agents
+from farm.local import Agents
 from tests.farm.agents import Agent
 
 
@@ -19,7 +19,7 @@ def test_what_the_agent_refused_is_said_as_it_was_said(code, kind):
         "\n"
         "hint: use --devices cpu"
     )
-    agents = _Agents(lambda: Agent(code, log))
+    agents = Agents(lambda: Agent(code, log))
 
     with pytest.raises(kind) as caught:
         agents.look_after()
@@ -34,7 +34,7 @@ def test_what_the_agent_refused_is_said_as_it_was_said(code, kind):
 @pytest.mark.parametrize(("code", "said"), [(3, ""), (3, "Killed"), (70, "error: x\nlast words")])
 def test_an_agent_without_last_words_of_ours_is_our_trouble(code, said):
     """Exit 70, with whatever it printed last."""
-    agents = _Agents(lambda: Agent(code, said))
+    agents = Agents(lambda: Agent(code, said))
 
     with pytest.raises(FarmError) as caught:
         look_on(agents)
@@ -42,7 +42,7 @@ def test_an_agent_without_last_words_of_ours_is_our_trouble(code, said):
     assert (70, said.splitlines()[-1:] or [""]) == (caught.value.exit_code, [caught.value.why])
 
 
-def look_on(agents: _Agents) -> None:
+def look_on(agents: Agents) -> None:
     """Look after them for as long as they are started again."""
     while True:
         agents.look_after()
@@ -55,7 +55,7 @@ def test_an_agent_that_dies_is_started_again_five_times():
         started.append(Agent(-9))
         return started[-1]
 
-    agents = _Agents(start)
+    agents = Agents(start)
     for _ in range(5):
         agents.look_after()
 

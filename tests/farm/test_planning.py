@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from farm import planning
+from farm import answers, planning
 from farm.runs import stamp
-from farm.schema import Effort, Labelled, Reused, Skipped
+from farm.schema import Effort, Labelled, Manifest, Reused, Selector, Skipped
 from farm.submit import Outlook, outlook
 from tests.farm import make
 
@@ -25,14 +25,15 @@ def reused(document, *, taken_at=make.STARTED, environment="torch 2.13.0") -> Re
     )
 
 
-def looked(store, *asked, force=False, **more) -> Outlook:
+def looked(store, *asked, force=False, slots=None, waits=False, **more) -> Outlook:
     return outlook(
         make.plan(asked, **more),
         store=store,
-        slots=[make.slot()],
+        slots=[make.slot()] if slots is None else slots,
         force=force,
         tags={},
         now=NOW,
+        waits=waits,
         user=lambda: "ada",
     )
 
@@ -114,8 +115,10 @@ def test_a_resumed_run_says_what_is_owed_and_what_nobody_takes():
 # ── how long it takes ────────────────────────────────────────────────────────────────────────────
 
 
-def outlined(store, *asked, effort=None) -> planning.Outline:
-    return planning.outline(looked(store, *asked, effort=effort or Effort()), store)
+def outlined(store, *asked, effort=None, slots=None, waits=False) -> planning.Outline:
+    slots = [make.slot()] if slots is None else slots
+    found = looked(store, *asked, effort=effort or Effort(), slots=slots, waits=waits)
+    return planning.outline(found, store, jobs=asked, slots=slots)
 
 
 def test_a_job_nobody_measured_takes_a_guess(store):
@@ -149,6 +152,25 @@ def test_odd_times_of_a_profile_do_not_stop_a_plan(store):
     assert 0 == outlined(store, SMALL).seconds
 
 
+@pytest.mark.parametrize(("slots", "seconds"), [(0, 54), (1, 54), (2, 27), (4, 13.5)])
+def test_the_slots_share_the_time(store, slots, seconds):
+    """Twice 27 s among them; without any it takes as long as with the one that may come."""
+    live = [make.slot(node=f"n{each}") for each in range(slots)]
+
+    assert seconds == outlined(store, SMALL, LARGE, slots=live, waits=True).seconds
+
+
+def test_a_slot_that_takes_no_job_of_the_plan_shares_nothing(store):
+    """Neither one that hears other queues, nor one whose jobs are measured already."""
+    gpu = make.slot(make.OTHER_SYSTEM, node="gpu-1", classes=["hw.h300", "any"])
+    idle = make.slot(node="gpu-2", classes=["hw.a100"])
+    make.put(store, make.profile(GONE, system_id=make.OTHER_SYSTEM))
+
+    found = outlined(store, SMALL, LARGE, GONE, slots=[make.slot(), gpu, idle], waits=True)
+
+    assert 54 == found.seconds
+
+
 def test_what_is_reused_takes_no_time(store):
     make.put(store, make.profile(SMALL))
 
@@ -170,14 +192,58 @@ def test_the_document_lists_every_job_with_its_state(mixed):
     """Measured, to measure and why again, skipped and why."""
     document = planning.document(mixed)
 
-    assert ("farm.plan/v1", "quickstart") == (document["schema"], document["name"])
-    assert (2, 1, 1) == (document["to_measure"], document["reused"], document["skipped"])
+    assert ("quickstart", 2, 1, 1) == (
+        document.name,
+        document.to_measure,
+        document.reused,
+        document.skipped,
+    )
     assert [
         ("mlp/fp32/b1/cpu", "measured", ""),
         ("mlp/fp32/b8/cpu", "measure", "its profile is invalid: contended"),
         ("mlp/fp32/b2/cpu", "measure", ""),
         ("mlp/fp32/b1/h300", "skipped", "no device here takes hw.h300"),
-    ] == [(each["label"], each["state"], each["why"]) for each in document["jobs"]]
+    ] == [(each.label, each.state, each.why) for each in document.jobs]
+
+
+def test_the_document_is_one_of_the_published_answers(mixed):
+    """What a program reads is what the schema says, field by field."""
+    document = planning.document(mixed)
+
+    told = msgspec.json.encode(document)
+
+    assert document == msgspec.json.decode(told, type=answers.Plan, strict=True)
+    assert "farm.plan/v1" == msgspec.json.decode(told)["schema"]
+
+
+def test_a_plan_says_which_queue_each_job_waits_in_and_which_nodes_hear_it(store):
+    """Each node once, by name, however many slots it has."""
+    slots = [make.slot(node=each) for each in ("desk", "attic", "desk")]
+    pinned = msgspec.structs.replace(SMALL, selector=Selector(kind="node", value="attic"))
+    slots[1] = make.slot(node="attic", classes=["hw.cpu", "any", "node.attic"])
+
+    document = planning.document(outlined(store, SMALL, pinned, slots=slots, waits=True))
+
+    assert [("hw.cpu", ["attic", "desk"]), ("node.attic", ["attic"])] == [
+        (each.queue, each.nodes) for each in document.jobs
+    ]
+
+
+def test_a_job_that_no_node_takes_waits_on_a_farm(store):
+    """Where one may come it is queued; here alone it is skipped (see above)."""
+    found = outlined(store, SMALL, GONE, waits=True)
+
+    taken, waiting = planning.document(found).jobs
+    assert ("measure", "") == (taken.state, taken.why)
+    assert ("waiting", "no live device for hw.h300", "hw.h300", []) == (
+        waiting.state,
+        waiting.why,
+        waiting.queue,
+        waiting.nodes,
+    )
+    assert "no live device for hw.h300: 1 job waits until a node offers one" in planning.blocks(
+        found, limit=5
+    )
 
 
 def test_the_blocks_hold_heading_effort_table_and_reuse(mixed):
@@ -191,6 +257,9 @@ def test_the_blocks_hold_heading_effort_table_and_reuse(mixed):
         == effort
     )
     assert (4, ()) == (len(table.rows), table.notes)
+    assert ["mlp/fp32/b8/cpu", "measure", "hw.cpu", "laptop"] == [
+        each.text for each in table.rows[1][:4]
+    ]
     assert 1 == len(reuse)
 
 
@@ -208,17 +277,29 @@ def test_a_plan_of_nothing_but_skips_can_be_said():
         [], skipped=[Skipped(labels={"model": "x", "batch": "1"}, reason="no such package")]
     )
 
-    found = planning.Outline(nothing, {}, [], 0.0)
+    found = outline_of(nothing)
 
     assert planning.blocks(found, limit=5)[0].startswith("quickstart   1 job: 0 to measure")
-    assert "x/b1" == planning.document(found)["jobs"][0]["label"]
+    assert "x/b1" == planning.document(found).jobs[0].label
 
 
-def test_labels_come_from_the_run_and_not_from_the_job(store):
+def test_labels_come_from_the_run_and_not_from_the_job():
     """A named axis of the inputs is part of what a job is called."""
     labels = make.labels(SMALL, seq="128")
     expected = make.manifest(jobs=[Labelled(job_id=SMALL.job_id, labels=labels)])
 
-    document = planning.document(planning.Outline(expected, {}, [SMALL.job_id], 1.0))
+    document = planning.document(outline_of(expected))
 
-    assert "mlp/fp32/b1/cpu/seq=128" == document["jobs"][0]["label"]
+    assert "mlp/fp32/b1/cpu/seq=128" == document.jobs[0].label
+
+
+def outline_of(expected: Manifest) -> planning.Outline:
+    return planning.Outline(
+        manifest=expected,
+        again={},
+        to_measure=[],
+        seconds=0.0,
+        queues={},
+        takers={},
+        unserved={},
+    )

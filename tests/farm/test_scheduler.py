@@ -1,19 +1,24 @@
 """The end of a run: the store has the last word, and what was given up says why."""
 
+import logging
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 import redis
 
 from farm import schema
+from farm import store as store_module
 from farm.catalog import rows
+from farm.errors import Unreachable
 from farm.ledger import Claim, Ledger
 from farm.report import making
 from farm.report.record import bad
-from farm.scheduler import check_end
+from farm.scheduler import Done, Scheduler, check_end
 from farm.schema import Failure, Job, Profile
-from farm.store import job_key
+from farm.store import LocalStore, job_key, manifest_key
 from farm.submit import enqueue, missing
 from tests.farm import make
 
@@ -34,16 +39,20 @@ def ledger(redis_url: str) -> Iterator[Ledger]:
 class Run:
     """A run of two jobs, published and enqueued."""
 
-    def __init__(self, store, ledger: Ledger, server, *, repeat_set="base") -> None:
+    def __init__(
+        self, store, ledger: Ledger, server, *, repeat_set="base", jobs=None, here=False
+    ) -> None:
         self.store, self.ledger, self.server = store, ledger, server
-        self.jobs = [make.job(), make.job(batch=8)]
+        self.jobs = jobs or [make.job(), make.job(batch=8)]
+        self.slot = make.slot()
         self.expected = make.manifest(self.jobs, repeat_set=repeat_set)
+        make.put(store, self.expected)
         for each in self.jobs:
             store.put_new(job_key(each.job_id), schema.encode(each))
-        enqueue(self.expected, self.jobs, ledger)
+        enqueue(self.expected, self.jobs, ledger, here=here)
 
     def claim(self) -> Claim:
-        found = self.ledger.claim(make.slot(), owner=OWNER)
+        found = self.ledger.claim(self.slot, owner=OWNER)
         assert isinstance(found, Claim)
         return found
 
@@ -79,7 +88,6 @@ class Run:
             ledger=self.ledger,
             slots=[make.slot()] if slots is None else slots,
             resubmitted=resubmitted,
-            now=NOW,
         )
 
     def states(self) -> list[str]:
@@ -152,11 +160,57 @@ def test_a_dead_entry_becomes_a_stored_attempt_with_its_cause(run):
         profile.failure.message,
         profile.failure.retryable,
     )
-    assert ("laptop", "2026-11-30T12:00:00.000Z") == (
-        profile.execution.node,
-        profile.execution.started_at,
-    )
+    assert "laptop" == profile.execution.node
     assert [dead] == missing(run.expected, run.store, [make.slot()])
+
+
+def test_an_end_without_an_answer_is_stored_with_its_own_time(run):
+    """Not that of the check, which may come a night later; so a second check adds nothing."""
+    run.end()
+    dead = run.die()
+    (record,) = run.ledger.records([f"{dead.job_id}.base"])
+
+    run.check()
+    before = rows.read(run.store).rows
+    run.check()
+
+    assert before == rows.read(run.store).rows
+    (execution,) = (each.profile.execution for each in before if each.profile.status == "infra")
+    at = datetime.fromtimestamp(record.changed_ms / 1000, UTC)
+    assert (at, at) == tuple(
+        datetime.fromisoformat(each) for each in (execution.started_at, execution.finished_at)
+    )
+
+
+def test_a_cancelled_entry_is_stored_as_such_and_not_sent_again(run):
+    """Nobody has failed, and nobody wants it."""
+    run.end()
+    run.ledger.cancel(make.RUN, run.ledger.keys(make.RUN), running=False)
+
+    assert 0 == run.check()
+
+    assert ["CANCELLED", "DONE"] == sorted(run.states())
+    (profile,) = (
+        each.profile for each in rows.read(run.store).rows if each.profile.status == "cancelled"
+    )
+    assert (make.RUN, False, msgspec.UNSET) == (
+        profile.run_id,
+        bool(profile.repeats),
+        profile.failure,
+    )
+
+
+def test_a_dead_entry_is_stored_under_the_system_of_a_slot_that_takes_it(store, ledger, server):
+    """A node has slots of several systems, and the others would never have had it."""
+    gpu = make.job(device="h100")
+    run = Run(store, ledger, server, jobs=[gpu])
+    run.slot = make.slot(make.OTHER_SYSTEM, classes=["hw.h100"], slot="gpu:0")
+    run.die()
+
+    run.check(slots=[make.slot(), run.slot])
+
+    (row,) = rows.read(store).rows
+    assert make.OTHER_SYSTEM == row.profile.system_id
 
 
 @pytest.mark.parametrize(
@@ -227,6 +281,233 @@ def test_the_report_of_a_run_with_a_dead_entry_is_bad(run):
 
     assert (1, False) == (len(bad(report)), report.complete)
     assert "given up after 4 attempts" in bad(report)[0].reason
+
+
+# ── the scheduler ────────────────────────────────────────────────────────────────────────────────
+
+
+class Bell:
+    """Takes tickets, and counts them by class."""
+
+    def __init__(self) -> None:
+        self.rung: Counter[str] = Counter()
+
+    def send_task(self, _name: str, *, args: list[str], queue: str) -> None:
+        assert [queue] == args
+        self.rung[queue] += 1
+
+
+@pytest.fixture
+def bell() -> Bell:
+    return Bell()
+
+
+@pytest.fixture
+def scheduler(run, bell) -> Scheduler:
+    """A scheduler on a farm whose node is up."""
+    run.ledger.node("laptop", state="up", slots=[make.slot()])
+    return Scheduler(run.ledger, bell, run.store)
+
+
+def test_a_run_in_flight_is_left_alone(run, scheduler):
+    run.end()
+
+    assert [] == scheduler.step()
+    assert [make.RUN] == run.ledger.open_runs()
+
+
+def test_a_run_that_has_ended_is_closed_once(run, scheduler):
+    run.end()
+    run.end(status="failed", failure=make.fault("crashed"))
+
+    assert [Done("closed", make.RUN, 2, "")] == scheduler.step()
+    assert ([], []) == (scheduler.step(), run.ledger.open_runs())
+
+
+def test_what_a_run_lacks_is_sent_again_at_most_twice(run, scheduler, bell):
+    """Three profiles of one job are lost; the second job has one."""
+    run.end()
+    events = []
+    for _ in range(3):
+        run.end(put=False)
+        events += scheduler.step()
+
+    assert [("resubmitted", 1), ("resubmitted", 1), ("closed", 2)] == [
+        (each.event, each.jobs) for each in events
+    ]
+    assert 2 == run.ledger.resubmitted(make.RUN)
+    assert [] == scheduler.step()
+
+
+def test_a_scheduler_rings_for_what_is_ready(run, scheduler, bell):
+    """A farm without a node still says what waits, and what is sent again rings as well."""
+    scheduler.step()
+    assert {"hw.cpu": 2} == bell.rung
+    bell.rung.clear()
+    run.end(put=False)
+    run.end()
+
+    scheduler.step()
+
+    assert {"hw.cpu": 1} == bell.rung
+
+
+def test_what_was_given_up_or_cancelled_leaves_one_profile_each(run, scheduler):
+    """Also if the run is opened and closed again; only `farm resume` sends them anew."""
+    dead = run.die()
+    run.ledger.cancel(make.RUN, run.ledger.keys(make.RUN), running=False)
+    assert ["closed"] == [each.event for each in scheduler.step()]
+
+    more = make.job(batch=2)
+    run.jobs.append(more)
+    enqueue(make.manifest(run.jobs), [more], run.ledger)
+    run.end()
+    assert ["closed"] == [each.event for each in scheduler.step()]
+
+    stored = Counter(each.profile.status for each in rows.read(run.store).rows)
+    assert {"infra": 1, "cancelled": 1, "ok": 1} == stored
+    assert ["CANCELLED", "DEAD", "DONE"] == sorted(run.states())
+    assert dead in missing(run.expected, run.store, [make.slot()])
+
+
+@pytest.mark.parametrize("damage", ["gone", "broken", "job gone"])
+def test_a_run_whose_documents_are_damaged_is_said_and_closed(store, ledger, bell, damage):
+    """Nobody can say what it lacks; it must not hold up the others, nor be said every second."""
+    store.probe()
+    job = make.job()
+    expected = make.manifest([job])
+    if damage != "job gone":
+        store.put_new(job_key(job.job_id), schema.encode(job))
+    if damage != "gone":
+        store.put_new(
+            manifest_key(make.RUN), b"{}" if damage == "broken" else schema.encode(expected)
+        )
+    enqueue(expected, [job], ledger)
+    ledger.finish(ledger.claim(make.slot(), owner=OWNER), state="DONE", cause="ok")
+    scheduler = Scheduler(ledger, bell, store)
+
+    (done,) = scheduler.step()
+
+    assert ("damaged", make.RUN, 0) == (done.event, done.run_id, done.jobs)
+    assert done.why
+    assert ([], []) == (scheduler.step(), ledger.open_runs())
+
+
+def test_a_store_that_is_not_mounted_closes_no_run(store, ledger, bell, caplog):
+    """Its folder is empty for a while: the run waits, and what happened is said once."""
+    job = make.job()
+    enqueue(make.manifest([job]), [job], ledger)
+    ledger.finish(ledger.claim(make.slot(), owner=OWNER), state="DONE", cause="ok")
+    scheduler = Scheduler(ledger, bell, store)
+
+    assert ([], []) == (scheduler.step(), scheduler.step())
+
+    assert [make.RUN] == ledger.open_runs()
+    assert 1 == caplog.text.count("the store is not there")
+
+
+def test_a_damaged_run_holds_up_no_other(run, scheduler):
+    run.store.probe()
+    enqueue(make.manifest(run.jobs, run_id="r-lost"), run.jobs, run.ledger)
+    run.end()
+    run.end()
+
+    assert {make.RUN: "closed", "r-lost": "damaged"} == {
+        each.run_id: each.event for each in scheduler.step()
+    }
+
+
+def test_a_run_that_its_command_follows_is_not_touched(store, ledger, server, bell):
+    """`farm run` checks its own end; two who do would send twice."""
+    run = Run(store, ledger, server, here=True)
+    run.end(put=False)
+    run.end()
+
+    assert [] == Scheduler(ledger, bell, store).step()
+    assert ["DONE", "DONE"] == run.states()
+
+
+def test_of_two_schedulers_one_leads_until_it_is_silent(run, scheduler, bell, server):
+    second = Scheduler(run.ledger, bell, run.store)
+    scheduler.step()
+    first = run.ledger.leader("scheduler")
+    run.end()
+    run.end()
+
+    assert [] == second.step()
+    assert first == run.ledger.leader("scheduler")
+    expire(server)  # the first one says nothing for a third of a lease
+    assert ["closed"] == [each.event for each in second.step()]
+    assert first != run.ledger.leader("scheduler")
+    assert [] == scheduler.step()
+
+
+def test_a_lead_lasts_a_third_of_a_lease(run, scheduler, server):
+    """Without that a scheduler that died would lead for ever."""
+    scheduler.step()
+
+    assert 0 < server.pttl("farm:lead:scheduler") <= 1000 * run.ledger.ttl_s / 3
+
+
+def expire(server: redis.Redis) -> None:
+    server.delete("farm:lead:scheduler", "farm:lead:tick")
+
+
+class Away(Ledger):
+    """A ledger whose broker may be away."""
+
+    is_away = False
+
+    def lead(self, who, *, what="tick"):
+        if self.is_away:
+            raise Unreachable("the broker cannot be reached", why="connection refused")
+        return super().lead(who, what=what)
+
+
+def test_a_broker_that_is_away_is_waited_out_and_said_once(redis_url, store, server, bell, caplog):
+    """Each time that it goes away, not each second."""
+    ledger = Away(redis_url)
+    run = Run(store, ledger, server)
+    scheduler = Scheduler(ledger, bell, store)
+    run.end()
+    run.end()
+
+    with caplog.at_level(logging.WARNING):
+        ledger.is_away = True
+        assert [[], []] == [scheduler.step(), scheduler.step()]
+        ledger.is_away = False
+        assert ["closed"] == [each.event for each in scheduler.step()]
+        ledger.is_away = True
+        assert [] == scheduler.step()
+
+    said = "waiting: the broker cannot be reached: connection refused"
+    assert [said, said] == caplog.messages
+    ledger.close()
+
+
+class Shut(LocalStore):
+    """A store that may not answer."""
+
+    is_shut = False
+
+    def list(self, prefix="", *, after=""):
+        if self.is_shut:
+            raise store_module.Unreachable("the store does not answer", key=prefix, store="x")
+        return super().list(prefix, after=after)
+
+
+def test_a_store_that_is_away_is_waited_out(ledger, server, bell, tmp_path):
+    """The run stays open: nobody knows yet what it lacks."""
+    store = Shut(tmp_path / "store", fsync=False)
+    run = Run(store, ledger, server)
+    scheduler = Scheduler(ledger, bell, store)
+    run.end()
+    run.end()
+
+    store.is_shut = True
+    assert ([], [make.RUN]) == (scheduler.step(), ledger.open_runs())
+    store.is_shut = False
+    assert ["closed"] == [each.event for each in scheduler.step()]
 
 
 def _infra(store) -> list[Failure]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from farm import schema
 from farm.errors import Bad
-from farm.schema import Job, Manifest, Order, Profile, SystemCard
+from farm.schema import Job, Manifest, Order, Profile, SystemCard, Tag
 from tests.farm import golden
 
 KINDS = {
@@ -24,6 +24,7 @@ KINDS = {
     "order": Order,
     "profile": Profile,
     "system_card": SystemCard,
+    "tag": Tag,
 }
 FILES = sorted(golden.FOLDER.glob("*.json"))
 

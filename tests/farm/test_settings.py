@@ -89,12 +89,13 @@ def test_a_named_file_stands_for_the_project(cwd: Path, home: Path) -> None:
     """`--config` beats FARM_CONFIG, and either replaces the files of the project."""
     _write(cwd / "farm.toml", "effort = 'standard'\nbroker = 'redis://project/0'")
     one = _write(cwd / "one.toml", "effort = 'quick'")
-    two = _write(cwd / "two.toml", "effort = 'thorough'")
+    _write(cwd / "two.toml", "effort = 'thorough'")
 
     env = {"FARM_CONFIG": "one.toml"}
     assert Setting("quick", str(one)) == _load(cwd, home, env=env).effort
     assert "" == _load(cwd, home, env=env).broker.value
-    assert Setting("thorough", str(two)) == _load(cwd, home, env=env, config="two.toml").effort
+    found = _load(cwd, home, env=env, config="two.toml").effort
+    assert Setting("thorough", "--config two.toml") == found
     with pytest.raises(Refused, match=r"no file 'none.toml'"):
         _load(cwd, home, config="none.toml")
 
@@ -129,11 +130,17 @@ def test_an_empty_variable_is_not_set(cwd: Path, home: Path) -> None:
         ),
         ("[store]\na = 1", "store is {'a': 1}: expected text in quotes", ""),
         ("effort = 3", "effort is 3: expected text in quotes", ""),
+        ("effort = ['quick']", "effort is ['quick']: expected text in quotes", ""),
+        ("store.path = 'x'", "store is {'path': 'x'}: expected text in quotes", ""),
+        ("[tool.farm]\nstore = 'x'", "unknown setting 'tool': known: ", "without [tool], keys st"),
+        ("[farm]\nstore = 'x'", "unknown setting 'farm': known: ", "without [farm], keys stand at"),
         ("effort = 'quik'", "unknown effort 'quik': known: quick, stand", "did you mean `quick`?"),
         ("store = ''", "store is '': expected printable text", ""),
         ('store = "a\\u0000b"', "store is ", ""),
         ("store = x", "not readable as TOML: Invalid value (at line 1, column 9)", ""),
         ("a = 1\na = 2", "not readable as TOML: Cannot overwrite a value", ""),
+        (f"store = {'9' * 5000}", "not readable as TOML: Exceeds the limit", ""),
+        (f"store = {'[' * 100_000}", "not readable as TOML", ""),
     ],
 )
 def test_a_mistake_in_a_file_names_the_file(
@@ -153,8 +160,19 @@ def test_a_file_that_is_no_text_is_refused(cwd: Path, home: Path) -> None:
     """A farm.toml in another encoding is named, not guessed."""
     (cwd / "farm.toml").write_bytes("effort = 'quick'".encode("utf-16"))
 
-    with pytest.raises(Refused, match="not readable as TOML"):
+    with pytest.raises(Refused, match="not readable as TOML: byte 0 is not UTF-8"):
         _load(cwd, home)
+
+
+def test_a_bad_value_is_quoted_short_and_without_its_password(cwd: Path, home: Path) -> None:
+    """What stands in a file by mistake may be long, and may be secret."""
+    path = _write(cwd / "farm.toml", f"broker = ['redis://me:s3cret@host', {'9' * 500}]")
+
+    with pytest.raises(Refused) as caught:
+        _load(cwd, home)
+
+    assert caught.value.what.startswith(f"{path}: broker is ['redis://me:***@host', 999")
+    assert len(caught.value.what) < len(str(path)) + 100
 
 
 def test_a_mistake_elsewhere_names_its_origin(cwd: Path, home: Path) -> None:
@@ -166,6 +184,12 @@ def test_a_mistake_elsewhere_names_its_origin(cwd: Path, home: Path) -> None:
     _write(cwd / "pyproject.toml", "[tool.farm]\nslow = 1")
     with pytest.raises(Refused, match=r"pyproject.toml: unknown setting 'slow'"):
         _load(cwd, home)
+    _write(cwd / "pyproject.toml", "tool.farm = 3")
+    with pytest.raises(Refused, match=r"pyproject.toml: tool.farm is 3: expected a table"):
+        _load(cwd, home)
+    _write(cwd / "one.toml", "effort = 1")
+    with pytest.raises(Refused, match=r"^--config one.toml: effort is 1: expected text"):
+        _load(cwd, home, config="one.toml")
 
 
 def test_a_password_is_never_a_flag_and_never_shown(cwd: Path, home: Path) -> None:
@@ -179,7 +203,89 @@ def test_a_password_is_never_a_flag_and_never_shown(cwd: Path, home: Path) -> No
     assert "s3cret" not in str(caught.value) + caught.value.hint
     assert url == found.value
     assert "rediss://me:***@host:6380/0" == settings.shown(found.value)
-    assert "redis://host/0" == settings.shown("redis://host/0")
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("redis://:s3cret@host/0", "redis://:***@host/0"),
+        ("redis://me:s3@cr:et@host/0", "redis://me:***@host/0"),
+        ("redis://host/0?a=1&password=s3cret&b=2", "redis://host/0?a=1&password=***&b=2"),
+        ("redis://me@host:6380/0", "redis://me@host:6380/0"),
+        ("redis://host:6380/0", "redis://host:6380/0"),
+        ("redis://me:s/cr@et@host:7000/0", "redis://me:***@host:7000/0"),
+        ("/mnt/a:b@c", "/mnt/a:b@c"),
+    ],
+)
+def test_what_is_shown_of_a_url_is_all_but_its_password(url: str, told: str) -> None:
+    assert told == settings.shown(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nonsense",
+        "http://host/",
+        "redis://",
+        "redis://host:99999/0",
+        "redis://me:s3/cret@host:7000/0",
+        "unix://",
+        "amqp://me:s3cret@box/",
+    ],
+)
+def test_a_broker_that_is_no_address_is_refused_where_it_is_named(cwd, home, url) -> None:
+    """With its origin and how to write one, and without its password."""
+    with pytest.raises(Refused, match=r"^FARM_BROKER: broker '") as caught:
+        _load(cwd, home, env={"FARM_BROKER": url})
+
+    assert "redis://HOST:PORT/0" in caught.value.why
+    assert "cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h", "rediss://u:p@h:6380/1", "unix:///run/redis.sock", "redis://[::1]:6379/0"]
+)
+def test_every_way_to_name_a_redis_server_is_taken(cwd, home, url) -> None:
+    assert url == _load(cwd, home, env={"FARM_BROKER": url}).broker.value
+
+
+# ── the files ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _states(cwd: Path, home: Path, **more: str) -> list[tuple[Path, str]]:
+    found = settings.files(more.get("config"), env=more, cwd=cwd, home=home)
+    return [(each.path, each.state) for each in found]
+
+
+def test_the_places_of_settings_are_listed_the_strongest_first(cwd: Path, home: Path) -> None:
+    """Those that are read, and where one would be looked for."""
+    personal = home / ".config/farm/farm.toml"
+    places = [cwd / "farm.toml", cwd / "pyproject.toml", personal]
+
+    assert [(each, "not there") for each in places] == _states(cwd, home)
+
+    _write(cwd.parent / "farm.toml", "no TOML, which matters to who reads it")
+    _write(cwd / "pyproject.toml", "[tool.other]")
+    _write(personal, "")
+    assert [
+        (cwd.parent / "farm.toml", "read"),
+        (cwd / "pyproject.toml", "without [tool.farm]"),
+        (personal, "read"),
+    ] == _states(cwd, home)
+
+    _write(cwd.parent / "pyproject.toml", "[tool.farm]")
+    assert (cwd.parent / "pyproject.toml", "read") == _states(cwd, home)[1]
+
+
+def test_a_named_file_leaves_the_personal_one_behind_it(cwd: Path, home: Path) -> None:
+    _write(cwd / "farm.toml", "")
+    named = _write(cwd / "one.toml", "")
+    personal = home / ".config/farm/farm.toml"
+
+    for how in ({"config": "one.toml"}, {"FARM_CONFIG": "one.toml"}):
+        assert [(named, "read"), (personal, "not there")] == _states(cwd, home, **how)
+    with pytest.raises(Refused, match=r"no file 'two.toml': named by FARM_CONFIG"):
+        _states(cwd, home, FARM_CONFIG="two.toml")
 
 
 def test_the_example_shows_every_key_and_its_default() -> None:

@@ -10,24 +10,16 @@ from farm import identity, schema
 from farm.errors import Refused
 from farm.ledger import Claim, Ledger
 from farm.runs import manifests
-from farm.schema import Effort, Order, Selector, Skipped
+from farm.schema import Effort, Order, Skipped
 from farm.store import LocalStore, bundle_key, job_key, manifest_key
-from farm.submit import (
-    Outlook,
-    enqueue,
-    job_class,
-    missing,
-    outlook,
-    publish,
-    takeable,
-)
+from farm.submit import Outlook, enqueue, missing, outlook, publish
 from farm.sweep import Plan
 from tests.farm import make
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
 
-def looked(store, plan: Plan, *slots, force=False, tags=None) -> Outlook:
+def looked(store, plan: Plan, *slots, force=False, tags=None, waits=False) -> Outlook:
     return outlook(
         plan,
         store=store,
@@ -35,6 +27,7 @@ def looked(store, plan: Plan, *slots, force=False, tags=None) -> Outlook:
         force=force,
         tags=tags or {},
         now=NOW,
+        waits=waits,
         user=lambda: "ada",
     )
 
@@ -224,6 +217,33 @@ def test_a_job_that_no_slot_takes_is_skipped_and_says_so(store):
     assert ("h300", "no device here takes hw.h300") == (skipped.labels["device"], skipped.reason)
 
 
+def test_on_a_farm_a_job_that_no_slot_takes_waits_for_one(store):
+    """A node may come; nothing is skipped, and the outlook says how much waits in which queue."""
+    asked = [make.job(), make.job(device="h300"), make.job(batch=8, device="h300")]
+
+    found = looked(store, make.plan(asked), waits=True)
+
+    assert [each.job_id for each in asked] == [each.job_id for each in found.manifest.jobs]
+    assert ([], {"hw.h300": 2}) == (found.manifest.skipped, found.unserved)
+
+
+def test_a_job_that_waits_for_a_device_is_not_answered_by_another_one(store):
+    """A figure of some system is no answer while no live slot of that queue says which it is."""
+    document = make.profile(make.job(device="h300"), system_id=make.OTHER_SYSTEM)
+    make.put(store, document)
+
+    found = looked(store, make.plan([document.job]), waits=True)
+
+    assert ([], {"hw.h300": 1}) == (found.manifest.reused, found.unserved)
+
+
+def test_what_is_taken_or_skipped_waits_for_nothing(store):
+    plan = make.plan([make.job(), make.job(device="h300")])
+
+    assert {} == looked(store, plan).unserved
+    assert {} == looked(store, make.plan([make.job()]), waits=True).unserved
+
+
 def test_the_manifest_says_who_asked_what_when(store):
     """Name, source, time, submitter, effort and the tags of sweep and flags, flags last."""
     asked = [make.job(), make.job(batch=8)]
@@ -264,22 +284,6 @@ def test_a_user_without_a_name_is_known_by_number(store, error):
     )
 
     assert found.manifest.submitted_by.isdecimal()
-
-
-@pytest.mark.parametrize(
-    ("kind", "value", "name"),
-    [
-        ("any", "", "any"),
-        ("class", "h100", "hw.h100"),
-        ("node", "gpu-1", "node.gpu-1"),
-        ("device", "gpu-1/2", "dev.gpu-1.2"),
-    ],
-)
-def test_a_selector_names_a_queue(kind, value, name):
-    """`queue.md` §3."""
-    job = msgspec.structs.replace(make.job(), selector=Selector(kind=kind, value=value))
-
-    assert name == job_class(job)
 
 
 # ── publishing and queueing ──────────────────────────────────────────────────────────────────────
@@ -359,6 +363,37 @@ def test_entries_carry_the_whole_order(ledger):
 
 
 @pytest.mark.redis
+def test_the_higher_priority_is_claimed_first(store, ledger):
+    """Whatever came before it; the manifest keeps it, for who sends the run again."""
+    jobs = {each: make.job(each) for each in ("low", "normal", "high")}
+    for priority, job in jobs.items():
+        asked = outlook(
+            make.plan([job]),
+            store=store,
+            slots=[make.slot()],
+            force=False,
+            tags={},
+            now=NOW,
+            priority=priority,
+        )
+        enqueue(asked.manifest, [job], ledger)
+
+    order = [ledger.claim(make.slot(), owner="laptop/cpu:0#a").key for _ in jobs]
+
+    assert [f"{jobs[each].job_id}.base" for each in ("high", "normal", "low")] == order
+
+
+@pytest.mark.redis
+def test_a_run_that_its_command_follows_is_not_open(ledger):
+    """A scheduler looks after the others alone."""
+    job = make.job()
+    enqueue(make.manifest([job], run_id="r-here"), [job], ledger, here=True)
+    enqueue(make.manifest([job], run_id="r-sent"), [job], ledger)
+
+    assert ["r-sent"] == ledger.open_runs()
+
+
+@pytest.mark.redis
 def test_what_the_ledger_remembers_as_done_is_measured_again(ledger):
     """The store was asked and lacks it, so the memory of the queue does not count."""
     job = make.job()
@@ -432,11 +467,3 @@ def test_missing_keeps_the_order_of_the_manifest(store):
     lacking = _published(store, asked, make.manifest(asked))
 
     assert [8, 4, 2] == [each.workload.batch for each in lacking]
-
-
-def test_takeable_leaves_out_what_would_wait_for_ever():
-    """A run may be resumed on a machine that lacks one of its devices."""
-    here, gone = make.job(), make.job(device="h300")
-
-    assert [here] == takeable([here, gone], [make.slot()])
-    assert [] == takeable([here], [])

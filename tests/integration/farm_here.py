@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.cli.published import checked
+
 FARM = str(Path(sys.executable).with_name("farm"))
 
 SWEEP = """
@@ -80,6 +82,8 @@ class Place:
         out, err = process.communicate(timeout=120)
         assert code == process.returncode, f"exit {process.returncode}\n{out}\n{err}"
         assert "Traceback" not in err
+        if "--json" in words:
+            checked(out)
         return Said(out, err)
 
     def profiles(self) -> list[dict[str, Any]]:

@@ -18,11 +18,16 @@ class Child:
     """Ends well with a quiet record, unless it is told otherwise.
 
     during: called in the middle of each repeat. fails: the failures of the next repeats, in order,
-    "" for none. A stop is obeyed at once.
+    "" for none. says: what each repeat prints before its middle. A stop is obeyed at once.
     """
 
-    def __init__(self, *fails: str, during: Callable[[int], None] = lambda _index: None) -> None:
-        self.fails, self.during = list(fails), during
+    def __init__(
+        self,
+        *fails: str,
+        during: Callable[[int], None] = lambda _index: None,
+        says: bytes = b"",
+    ) -> None:
+        self.fails, self.during, self.says = list(fails), during, says
         self.asked: list[Assignment] = []
         self.leases: list[Sequence[int]] = []
         self.environment: Mapping[str, str] = {}
@@ -37,12 +42,14 @@ class Child:
         stop_fd: int,
         clock: Callable[[], float],
         on_progress: Callable[[str, int], None],
+        on_output: Callable[[bytes], None],
     ) -> Ended:
         self.asked.append(assignment)
         self.leases.append(list(leases))
         self.environment = environment
         on_progress("load", 0)
         on_progress("latency", 40)
+        on_output(self.says)
         self.during(assignment.index)
         if select.select([stop_fd], [], [], 0)[0]:
             return ended(cause="stopped", record=None, exit_code=None, signal="SIGTERM")

@@ -1,5 +1,6 @@
 """A real agent with real slot workers: whatever ends, what was in hand goes back at once."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -12,9 +13,9 @@ from typing import Any
 import pytest
 import redis
 
-from farm import schema
+from farm import __version__, schema
 from farm.catalog import rows
-from farm.errors import Unreachable
+from farm.errors import NoResult, Unreachable
 from farm.ledger import Entry, Ledger, Record, Slot
 from farm.schema import Effort, Inputs, Job, Model, Order, Profile, Protocol, Selector, Workload
 from farm.store import LocalStore
@@ -59,43 +60,54 @@ class Place:
         self.server = redis.Redis.from_url(url, decode_responses=True)
         self.agents: list[subprocess.Popen[bytes]] = []
 
-    def start(self) -> "subprocess.Popen[bytes]":
+    def start(self, name: str = "n1", **environ: str) -> "subprocess.Popen[bytes]":
         """Start an agent and return it once its slot is registered."""
-        environ = {
-            **os.environ,
-            "FARM_BROKER": self.url,
-            "FARM_STORE": str(self.store.root),
-            "FARM_LEASE_S": "2",
-            "FARM_LIFELINE": "stdin",
-        }
-        words = ["--name", "n1", "--state-dir", str(self.folder / "state")]
-        words += ["--lock-dir", str(self.folder / "locks"), "--drain", "60s"]
+        agent = self.popen(name, **environ)
+        self.until(
+            lambda: name in [each.name for each in self.ledger.nodes()], f"{name} is not registered"
+        )
+        return agent
+
+    def popen(self, name: str, *, folder: str = "", **environ: str) -> "subprocess.Popen[bytes]":
+        """Start an agent; folder: of its state, beside that of others."""
+        at = self.folder / folder
+        words = ["--state-dir", str(at / "state"), "--lock-dir", str(at / "locks")]
         with (self.folder / "agent.log").open("ab") as log:
             agent = subprocess.Popen(
-                [FARM_WORKER, "start", *words],
-                env=environ,
+                [FARM_WORKER, "start", *words, "--drain", "60s"],
+                env={
+                    **os.environ,
+                    "FARM_BROKER": self.url,
+                    "FARM_STORE": str(self.store.root),
+                    "FARM_NODE_NAME": name,
+                    "FARM_LEASE_S": "2",
+                    "FARM_LIFELINE": "stdin",
+                    "FARM_TEST_PLACE": str(self.folder),
+                    **environ,
+                },
+                cwd=self.folder,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
             )
         self.agents.append(agent)
-        self.until(self.ledger.slots, "no slot was registered")
         return agent
 
-    def submit(self, *jobs: Job, again: bool = False) -> None:
+    def submit(self, *jobs: Job, class_: str = "any") -> str:
+        """Submit the jobs and return the key of the last one."""
         effort = Effort(repeats=1, budget_ms=1000)
         entries = [
             Entry(
                 key=f"{each.job_id}.base",
-                class_="any",
+                class_=class_,
                 spec=schema.encode(
                     Order(job=each, effort=effort, repeat_set="base", label="fake")
                 ).decode(),
-                again=again,
             )
             for each in jobs
         ]
         self.ledger.submit("r-1", entries)
+        return entries[-1].key
 
     def records(self) -> list[Record]:
         return self.ledger.entries("r-1")
@@ -112,12 +124,11 @@ class Place:
         for each in Path("/proc").glob("[0-9]*"):
             try:
                 words = (each / "cmdline").read_bytes()
-                mine = str(self.store.root).encode() in (each / "environ").read_bytes()
-                child = str(self.folder / "state").encode() in (each / "environ").read_bytes()
+                mine = str(self.folder).encode() in (each / "environ").read_bytes()
                 state = (each / "stat").read_text().rpartition(")")[2].split()[0]
             except OSError:
                 continue
-            if word.encode() in words and (mine or child) and state not in "ZX":
+            if word.encode() in words and mine and state not in "ZX":
                 found.append(int(each.name))
         return found
 
@@ -278,31 +289,225 @@ def test_no_password_stands_in_a_command_line(place: Place) -> None:
     assert password not in (place.folder / "agent.log").read_text()
 
 
-def test_a_broker_that_is_away_at_the_start_is_said(tmp_path: Path) -> None:
-    """Nothing is started for a broker that does not answer."""
-    agent = Agent(
-        [
-            Served(
-                slot=SLOT,
-                device=make.device(),
-                card=make.card(),
-                environment="default",
-                flags=(),
-                lock_dir=tmp_path,
-            )
-        ],
-        broker_url="redis://127.0.0.1:1/0",
-        store=str(tmp_path),
-        state=tmp_path,
+# ── what people ask of a running job ─────────────────────────────────────────────────────────────
+
+
+def _by_message(place: Place, key: str) -> None:
+    assert ["asked"] == place.ledger.cancel("r-1", [key], running=True)
+
+
+def _by_beat(place: Place, key: str) -> None:
+    place.server.hset(f"farm:j:{key}", "cancel", "kill")
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize(("ask", "lease_s"), [(_by_message, "60"), (_by_beat, "2")])
+def test_a_cancelled_job_is_gone_within_seconds(
+    place: Place, ask: Callable[[Place, str], None], lease_s: str
+) -> None:
+    """One that prints for ever; where the message was lost, the next beat says it again."""
+    key = place.submit(job(fail="babble", fail_at="latency"))
+    agent = place.start(FARM_LEASE_S=lease_s)
+    child = place.measuring()
+    began = time.monotonic()
+
+    ask(place, key)
+    place.until(lambda: place.states() == ["CANCELLED"], "not cancelled")
+
+    assert time.monotonic() - began < 5
+    assert not _is_alive(child)
+    assert ("cancelled", 0, []) == (
+        place.records()[0].cause,
+        place.records()[0].infra,
+        place.profiles(),
+    )
+    place.submit(job(2))
+    place.until(lambda: place.states() == ["CANCELLED", "DONE"], "the slot serves no more")
+    assert agent.poll() is None
+
+
+@pytest.mark.redis
+def test_the_log_of_a_running_job_can_be_followed(place: Place) -> None:
+    """What it printed last, and what it prints from then on."""
+    key = place.submit(job(fail="babble", fail_at="latency"))
+    place.start()
+    place.measuring()
+
+    assert place.ledger.ask_log(key)
+    first = place.until(lambda: place.ledger.log(key), "no log")
+    more = place.until(lambda: place.ledger.log(key, after=first[-1][0]), "no more of it")
+
+    assert "still here" in first[-1][1]
+    assert int(first[-1][1].split()[-1]) < int(more[-1][1].split()[-1])
+    place.ledger.cancel("r-1", [key], running=True)
+
+
+@pytest.mark.redis
+def test_a_lost_subscription_is_made_anew(place: Place) -> None:
+    """An outage costs the agent nothing, and afterwards it hears again."""
+    agent = place.start()
+
+    def listeners() -> int:
+        return int(place.server.pubsub_numsub("farm:tell:n1")[0][1])
+
+    place.until(lambda: listeners() == 1, "it does not listen")
+    (old,) = place.server.client_list(_type="pubsub")
+    place.server.client_kill_filter(_type="pubsub")
+    place.until(
+        lambda: (
+            [e["id"] for e in place.server.client_list(_type="pubsub")] not in ([], [old["id"]])
+            and listeners() == 1
+        ),
+        "it does not listen again",
+    )
+
+    assert agent.poll() is None
+
+
+@pytest.mark.redis
+def test_what_no_farm_would_say_is_not_heard(place: Place) -> None:
+    """A cancel without a fence, above all, is not one of whatever is in hand."""
+    key = place.submit(job(fail="babble", fail_at="latency"))
+    agent = place.start(FARM_LEASE_S="60")
+    place.until(lambda: place.server.pubsub_numsub("farm:tell:n1")[0][1], "it does not listen")
+    child = place.measuring()
+
+    for said in ("no JSON", "[]", "{}", '{"do":"cancel"}', '{"do":"cancel","fence":""}'):
+        place.server.publish("farm:tell:n1", said)
+    for said in ('{"do":"cancel","fence":17}', '{"do":"dance","fence":"17"}'):
+        place.server.publish("farm:tell:n1", said)
+
+    place.until(lambda: _has_read_all(place), "it does not read")
+    assert (["RUNNING"], True, None) == (place.states(), _is_alive(child), agent.poll())
+    place.ledger.cancel("r-1", [key], running=True)
+    place.until(lambda: place.states() == ["CANCELLED"], "it does not hear any more", seconds=5)
+
+
+def _has_read_all(place: Place) -> bool:
+    """Whether what was said last is heard: the log is asked for, and comes."""
+    place.ledger.ask_log(place.records()[0].key)
+    return bool(place.ledger.log(place.records()[0].key))
+
+
+# ── several agents ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.redis
+def test_agents_of_one_machine_work_side_by_side_and_end_cleanly(place: Place) -> None:
+    """Each with a name, a state and locks of its own; SIGTERM or SIGINT, and the list is empty."""
+    agents = [place.start(name, folder=name) for name in ("n1", "n2")]
+
+    for batch, name in enumerate(("n1", "n2"), 1):
+        place.submit(job(batch), class_=f"node.{name}")
+    place.until(lambda: place.states() == ["DONE", "DONE"], "not completed")
+
+    assert ["n1", "n2"] == sorted(each.execution.node for each in place.profiles())
+    for agent, number in zip(agents, (signal.SIGTERM, signal.SIGINT), strict=True):
+        agent.send_signal(number)
+    assert [0, 0] == [agent.wait(30) for agent in agents]
+    assert [] == place.ledger.nodes()
+
+
+@pytest.mark.redis
+def test_a_second_agent_of_the_same_name_is_refused(place: Place) -> None:
+    """Two would take each other's entries for their own; the first one goes on."""
+    first = place.start("n1", folder="here")
+
+    second = place.popen("n1", folder="there")
+
+    assert 3 == second.wait(30)
+    log = (place.folder / "agent.log").read_text()
+    assert "error: node 'n1' is served already" in log
+    assert "hint: give this one a name of its own: --name, or FARM_NODE_NAME" in log
+    place.submit(job())
+    place.until(lambda: place.states() == ["DONE"], "the first one does not serve")
+    assert first.poll() is None
+
+
+@pytest.mark.redis
+def test_an_agent_says_what_it_serves_and_where(place: Place) -> None:
+    """In its log and in the ledger; a relative store is one folder for everybody."""
+    agent = place.start(FARM_STORE="store")
+    root, address = place.store.root, place.url.rpartition("@")[2]
+
+    log = place.until(lambda: _line(place, "serving"), "it does not say what it serves")
+    assert log.endswith(f"serving cpu:0 as node n1 for redis://:***@{address}, store {root}")
+    (slot,) = place.ledger.slots()
+    assert (str(root), __version__) == (slot.store, slot.version)
+    place.submit(job())
+    place.until(lambda: place.states() == ["DONE"], "not completed")
+    assert (1, None) == (len(place.profiles()), agent.poll())
+
+
+def _line(place: Place, word: str) -> str:
+    lines = (place.folder / "agent.log").read_text().splitlines()
+    return next((each for each in lines if word in each), "")
+
+
+def unserved(
+    folder: Path,
+    url: str,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = lambda _s: None,
+) -> Agent:
+    """An agent whose slot is not locked, so that it must not get as far as serving it."""
+    served = Served(
+        slot=SLOT,
+        device=make.device(),
+        card=make.card(),
+        environment="default",
+        flags=(),
+        lock_dir=folder,
+    )
+    return Agent(
+        [served],
+        broker_url=url,
+        store=str(folder),
+        state=folder,
         ttl_s=2.0,
         drain_s=1.0,
         lifeline=None,
+        clock=clock,
+        sleep=sleep,
     )
+
+
+def test_a_broker_that_is_away_at_the_start_is_said(tmp_path: Path) -> None:
+    """Nothing is started for a broker that does not answer."""
+    agent = unserved(tmp_path, "redis://127.0.0.1:1/0")
 
     with pytest.raises(Unreachable):
         agent.serve()
 
     assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.redis
+def test_a_name_that_our_last_agent_left_is_ours_at_once(redis_url: str, tmp_path: Path) -> None:
+    """It died, since we have its devices; nobody waits until its name runs out."""
+    ledger = Ledger(redis_url, ttl_s=600.0)
+    assert ledger.lead(f"{make.card().node.node_id}#dead", what="node:n1")
+
+    unserved(tmp_path, redis_url, sleep=lambda _s: pytest.fail("it waits"))._take_name()
+
+    ledger.close()
+
+
+@pytest.mark.redis
+def test_a_name_that_another_agent_keeps_is_waited_for_and_refused(
+    redis_url: str, tmp_path: Path
+) -> None:
+    """It falls back when a dead one lets it run out; what that one held is not touched before."""
+    ledger = Ledger(redis_url, ttl_s=600.0)
+    assert ledger.lead("another#1", what="node:n1")
+    ticks = itertools.count(0.0, 0.3)
+
+    with pytest.raises(NoResult, match="node 'n1' is served already"):
+        unserved(tmp_path, redis_url, clock=lambda: next(ticks)).serve()
+
+    assert [] == ledger.nodes()
+    ledger.close()
 
 
 def _is_alive(pid: int) -> bool:

@@ -135,6 +135,7 @@ def test_with_json_an_error_is_one_line_and_stdout_is_empty(
         ({"FARM_LEASE_S": "x"}, [], 2, "FARM_LEASE_S: 'x' is no number"),
         ({"FARM_LEASE_S": "0"}, [], 2, "FARM_LEASE_S: '0' is out of range"),
         ({"FARM_LEASE_S": "nan"}, [], 2, "FARM_LEASE_S: 'nan' is out of range"),
+        ({"FARM_BROKER": "localhost:6379"}, [], 2, "FARM_BROKER: broker 'localhost:6379'"),
         ({"FARM_STORE": "s3://bucket"}, [], 2, "local stores only"),
         ({"FARM_STORE": "job.json"}, [], 2, "is not a folder"),
         ({"FARM_STORE": "/sys/farm"}, [], 4, "the store refuses"),
@@ -222,6 +223,21 @@ def test_devices_are_lines_for_people_and_one_document_for_programs(
     assert ("farm.devices/v1", "n1", "cpu:0") == (document["schema"], slot["node"], slot["slot"])
     assert slot["system_class"] in lines.out
     assert 2 == worker("devices", *PLACES, "--cpu-slots", "2").out.count("\n")
+
+
+def test_a_node_is_named_by_the_environment_too(
+    worker: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flag beats it, and a name that cannot stand in a queue is refused from either."""
+
+    def node(*words: str) -> object:
+        return json.loads(worker("devices", *PLACES, "--json", *words).out)["slots"][0]["node"]
+
+    monkeypatch.setenv("FARM_NODE_NAME", "n1")
+
+    assert ("n1", "n2") == (node(), node("--name", "n2"))
+    monkeypatch.setenv("FARM_NODE_NAME", "a/b")
+    assert "'a/b' is no name of a node" in worker("devices", *PLACES).err
 
 
 def options(**more: str | int | bool) -> bytes:

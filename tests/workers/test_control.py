@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from farm.ledger import Slot
 from tests.workers import make
-from workers.control import Control, Holding, Message, Setup, Stop, pair
+from workers.control import Control, Holding, Listen, Message, Setup, Stop, pair
 
 SETUP = Setup(
     slot=Slot(
@@ -35,7 +35,9 @@ SETUP = Setup(
 MESSAGES = [
     SETUP,
     Stop(why="lost", fence="17"),
+    Stop(why="cancel", fence="17"),
     Stop(why="release"),
+    Listen(fence="17"),
     Holding(),
     Holding(key="a.base", fence="17", progress='{"repeat": 1, "phase": "first\\n"}'),
 ]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,9 @@ import pytest
 
 from farm.schema import UNSET, Effort, Failure, Inputs, Job, Model, Protocol, Selector, Workload
 from workers.devices import child_environment
-from workers.launch import Ended, Limits, launch
+from workers.launch import Ended, Limits, ignore, launch
 from workers.record import Assignment
+from workers.voice import KEPT_BYTES, LONG, Voice
 
 
 def job(**options: str | int | bool) -> Job:
@@ -46,6 +47,7 @@ class Launcher:
     def __init__(self, folder: Path, stop: tuple[int, int]) -> None:
         self.folder, self.stop = folder, stop
         self.heard: list[str] = []
+        self.on_output: Callable[[bytes], None] = ignore
 
     def __call__(
         self,
@@ -72,6 +74,7 @@ class Launcher:
             stop_fd=self.stop[0],
             clock=time.monotonic,
             on_progress=lambda phase, _n: self.heard.append(phase),
+            on_output=self.on_output,
         )
 
 
@@ -143,6 +146,39 @@ def test_a_child_that_prints_100_mb_neither_blocks_nor_fills_us(run: Launcher) -
     assert ended.record.failure is UNSET
     assert len(ended.output) < 81 * 1024
     assert b"bytes left out" in ended.output
+
+
+def test_what_a_child_prints_is_heard_as_it_comes(run: Launcher) -> None:
+    """Line by line while it loads: one that would print for ever is stopped at its first line."""
+    chunks: list[bytes] = []
+
+    def hear(data: bytes) -> None:
+        chunks.append(data)
+        os.write(run.stop[1], b"x")
+
+    run.on_output = hear
+    ended = run(job(fail="babble", fail_at="load"))
+
+    assert "stopped" == ended.cause
+    assert chunks[0].startswith(b"still here 0\n")
+    assert len(chunks[0]) < 4096  # a buffer would be let out when it is full
+    assert ended.output == b"".join(chunks)
+
+
+def test_a_listener_does_not_hold_up_a_child_that_prints_100_mb(run: Launcher) -> None:
+    """Nor is it handed more than it can read."""
+    put: list[list[str]] = []
+    voice = Voice(put.append)
+    run.on_output = voice.take
+    voice.listen()
+
+    ended = run(job(fail="print", fail_at="first"))
+
+    voice.close()
+    assert ended.record is not None
+    assert ended.seconds < 30
+    assert len(put) <= 2 + 2 * ended.seconds
+    assert all(len(each) <= KEPT_BYTES // LONG + 2 for each in put)
 
 
 @pytest.mark.parametrize(("how", "name"), [("kill", "SIGKILL"), ("segv", "SIGSEGV")])

@@ -1,6 +1,7 @@
 """What a node offers: cards that stay the same while the facts do, classes, and its locks."""
 
 import json
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +13,7 @@ from farm.errors import NoResult, Refused
 from farm.schema import SystemCard
 from tests.workers.conftest import Machine
 from workers import lease
-from workers.node import Served, classes, default_state, offer, take
+from workers.node import Patience, Served, classes, default_state, offer, take
 
 
 @pytest.fixture
@@ -243,3 +244,19 @@ def test_a_device_is_waited_for_as_long_as_somebody_wants_it(
     for each in again:
         assert each.lock is not None
         each.lock.release()
+
+
+def test_patience_lasts_as_long_as_whoever_started_us(caplog: pytest.LogCaptureFixture) -> None:
+    """Without a lifeline nobody waits; the holder is named once."""
+    caplog.set_level("INFO")
+    held = lease.Taken("device cpu:0 is taken", why="held by pid 7")
+    read, write = os.pipe()
+    patience = Patience(read)
+
+    assert (False, True, True) == (Patience(None)(held), patience(held), patience(held))
+    os.close(write)
+    assert not patience(held)
+
+    os.close(read)
+    said = "waiting for a device: device cpu:0 is taken: held by pid 7"
+    assert [said] == [each.message for each in caplog.records]

@@ -1,9 +1,9 @@
 """One device's worker against a real ledger and a real store: no entry lost, none counted twice."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -17,7 +17,7 @@ from farm.schema import Failure, Order, Profile
 from farm.store import LocalStore
 from tests.workers import make
 from tests.workers.scripted import Child, order
-from workers.control import Control, Holding, Setup, Stop, pair
+from workers.control import Control, Holding, Listen, Setup, Stop, pair
 from workers.tasks import SlotWorker
 
 pytestmark = pytest.mark.redis
@@ -78,6 +78,9 @@ class Place:
     def record(self) -> Record:
         (found,) = self.ledger.entries("r-1")
         return found
+
+    def fence(self, key: str) -> str:
+        return str(self.server.hget(f"farm:j:{key}", "fence"))
 
     def profiles(self) -> list[Profile]:
         return [each.profile for each in rows.read(self.store).rows]
@@ -415,7 +418,7 @@ def stopped(place: Place, message: Callable[[str], Stop]) -> Child:
     worker = place.worker(child)
 
     def say(_index: int) -> None:
-        worker.obey(message(str(place.server.hget(f"farm:j:{place.record().key}", "fence"))))
+        worker.obey(message(place.fence(place.record().key)))
 
     child.during = say
     worker.ticket(place.sent.append)
@@ -450,12 +453,16 @@ def test_a_stop_for_a_lost_lease_says_nothing_to_the_ledger(place: Place) -> Non
     )
 
 
-def test_a_stop_for_an_entry_no_longer_in_hand_is_old_news(place: Place) -> None:
+@pytest.mark.parametrize("why", ["lost", "cancel"])
+def test_a_stop_for_an_entry_no_longer_in_hand_is_old_news(
+    place: Place, why: Literal["lost", "cancel"]
+) -> None:
     """Another fence, no entry at all, or a message of another kind."""
     place.submit()
 
-    stopped(place, lambda _fence: Stop(why="lost", fence="17"))
+    stopped(place, lambda _fence: Stop(why=why, fence="17"))
     place.worker().obey(Stop(why="release"))
+    place.worker().obey(Listen(fence="17"))
 
     assert "DONE" == place.record().state
 
@@ -491,3 +498,154 @@ def test_a_stop_that_comes_after_the_last_child_is_too_late(place: Place) -> Non
     worker.ticket(place.sent.append)
 
     assert ("DONE", 1) == (place.record().state, len(place.profiles()))
+
+
+# ── a job that nobody wants any more ─────────────────────────────────────────────────────────────
+
+
+def during(place: Place, act: Callable[[SlotWorker, int], None], child: Child) -> None:
+    """Serve with a child in whose middle something happens to its worker."""
+    worker = place.worker(child)
+    child.during = lambda index: act(worker, index)
+    worker.ticket(place.sent.append)
+
+
+def test_a_cancelled_job_ends_without_a_profile_and_leaves_nothing(place: Place) -> None:
+    """Its child is stopped; neither a repeat nor a file of it stays."""
+    key = place.submit(order(repeats=3))
+
+    def cancel(fence: str) -> Stop:
+        assert ["asked"] == place.ledger.cancel("r-1", [key], running=True)
+        return Stop(why="cancel", fence=fence)
+
+    child = stopped(place, cancel)
+
+    record = place.record()
+    assert ("CANCELLED", "cancelled", 0, "") == (
+        record.state,
+        record.cause,
+        record.infra,
+        record.owner,
+    )
+    assert (1, []) == (len(child.asked), place.profiles())
+    assert [] == list((place.folder / "state/work").iterdir())
+    assert Holding() == place.said()[-1]
+
+
+def test_a_job_that_is_wanted_again_by_then_goes_back_uncounted(place: Place) -> None:
+    """Another run asked while the child was ending: the repeats that ended count for it."""
+    key = place.submit(order(repeats=2))
+
+    def change_of_mind(worker: SlotWorker, index: int) -> None:
+        if index == 1:
+            place.ledger.cancel("r-1", [key], running=True)
+            worker.obey(Stop(why="cancel", fence=place.fence(key)))
+            place.submit(order(repeats=2), run="r-2")
+
+    during(place, change_of_mind, Child())
+
+    (record,) = place.ledger.entries("r-2")
+    assert ("READY", 0, ["repeat-0"]) == (record.state, record.infra, place.kept())
+    second = Child()
+    place.serve(second)
+    assert [1] == [each.index for each in second.asked]
+    assert ["DONE"] == [each.state for each in place.ledger.entries("r-2")]
+
+
+@pytest.mark.parametrize("kind", ["environment", ""])
+def test_what_would_be_tried_again_is_forgotten_once_it_is_cancelled(
+    place: Place, kind: str
+) -> None:
+    """An attempt that failed for us, or a slot that is given back: the ledger says how it ends."""
+    key = place.submit(order(repeats=2))
+
+    def cancel(worker: SlotWorker, index: int) -> None:
+        if index == 1:
+            place.ledger.cancel("r-1", [key], running=True)
+            if not kind:
+                worker.obey(Stop(why="release"))
+
+    during(place, cancel, Child("", kind))
+
+    assert ("CANCELLED", []) == (place.record().state, place.kept())
+
+
+def test_a_cancel_that_comes_after_the_last_child_is_too_late(place: Place) -> None:
+    """The result is there and counts."""
+    key = place.submit()
+    worker = place.worker()
+    put = worker._store.put_new
+
+    def late(at: str, source: bytes, *, media_type: str = "") -> bool:
+        place.ledger.cancel("r-1", [key], running=True)
+        worker.obey(Stop(why="cancel", fence=place.fence(key)))
+        return put(at, source)
+
+    worker._store.put_new = late  # type: ignore[method-assign]
+    worker.ticket(place.sent.append)
+
+    assert ("DONE", 1) == (place.record().state, len(place.profiles()))
+
+
+def test_a_cancel_while_the_ledger_is_away_leaves_the_lease_to_run_out(place: Place) -> None:
+    """Then the entry is cancelled by its flag; whatever comes later starts from nothing."""
+    key = place.submit()
+
+    def cancel(worker: SlotWorker, _index: int) -> None:
+        place.ledger.cancel("r-1", [key], running=True)
+        worker.obey(Stop(why="cancel", fence=place.fence(key)))
+        _hang_up(worker)
+
+    during(place, cancel, Child())
+
+    assert ("RUNNING", Holding()) == (place.record().state, place.said()[-1])
+    assert [] == list((place.folder / "state/work").iterdir())
+
+
+# ── its log ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_listens_gets_what_the_child_prints(place: Place) -> None:
+    """Also a last line without an end, and all of it before the entry ends."""
+    key, told = place.submit(), []
+    worker = place.worker(Child(says=b"one\ntwo", during=lambda _index: listen()))
+    finish = worker._ledger.finish
+
+    def listen() -> None:
+        worker.obey(Listen(fence=place.fence(key)))
+
+    def end(*words: Any, **more: Any) -> str:
+        told.extend(line for _id, line in place.ledger.log(key))
+        return finish(*words, **more)
+
+    worker._ledger.finish = end  # type: ignore[method-assign]
+    worker.ticket(place.sent.append)
+
+    assert ("DONE", ["one", "two"]) == (place.record().state, told)
+
+
+def test_who_asks_for_another_attempt_hears_nothing(place: Place) -> None:
+    """Nobody listens to this one, so nothing of it is handed on."""
+    key = place.submit()
+
+    during(place, lambda worker, _index: worker.obey(Listen(fence="17")), Child(says=b"one\n"))
+
+    assert ("DONE", []) == (place.record().state, place.ledger.log(key))
+
+
+def test_a_ledger_that_takes_no_log_costs_the_job_nothing(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = place.submit()
+
+    def away(key: str, lines: Sequence[str]) -> None:
+        raise Unreachable("the broker cannot be reached")
+
+    def listen(worker: SlotWorker, _index: int) -> None:
+        worker._ledger.put_log = away  # type: ignore[method-assign]
+        worker.obey(Listen(fence=place.fence(key)))
+
+    during(place, listen, Child(says=b"one\n"))
+
+    assert ("DONE", []) == (place.record().state, place.ledger.log(key))
+    assert 1 == caplog.text.count("the log is silent")

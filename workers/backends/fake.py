@@ -182,6 +182,14 @@ def _print(action: str) -> None:
     sys.stdout.flush()
 
 
+def _babble(action: str) -> NoReturn:
+    count = 0
+    while True:
+        sys.stdout.write(f"still here {count}\n")
+        time.sleep(0.001)
+        count += 1
+
+
 def _nothing(action: str) -> None:
     """The step itself does the rest."""
 
@@ -196,5 +204,6 @@ _ACTIONS = {
     "exit": _exit,
     "allocate": _allocate,
     "print": _print,
+    "babble": _babble,
     "nan": _nothing,
 }

@@ -63,12 +63,39 @@ def shelf(store):
         (["night=1"], 1),
         (["night=1", "night=2"], 0),
         (["night="], 0),
-        (["nights=1"], 0),
         (["night=1=2"], 0),
     ],
 )
 def test_every_pair_must_hold_and_an_unknown_key_is_a_tag(shelf, wheres, count):
     assert count == len(search(shelf, *wheres))
+
+
+@pytest.mark.parametrize(
+    ("where", "hint"),
+    [
+        ("modle=mlp", "did you mean `model`?"),
+        ("nigth=1", "did you mean `night`?"),
+        ("zzz=1", ""),
+    ],
+)
+def test_a_key_that_no_profile_has_is_a_slip_and_not_a_search_without_a_match(shelf, where, hint):
+    """The nearest of our keys and of the tags in this store."""
+    with pytest.raises(Refused) as caught:
+        search(shelf, "model=mlp", where)
+
+    assert hint == caught.value.hint
+    assert caught.value.why.endswith("node, system_class; tags: night")
+
+
+def test_a_tag_of_an_attempt_that_did_not_win_is_known(store):
+    make.put(store, make.profile(fence=1, tags={"old": "1"}), make.profile(fence=2))
+
+    assert [] == search(store, "old=1")
+    assert 1 == len(search(store, "old=1", all_attempts=True))
+
+
+def test_an_empty_store_knows_no_tag_and_blames_none(store):
+    assert [] == search(store, "night=1")
 
 
 @pytest.mark.parametrize("where", ["", "model", "=mlp", "="])

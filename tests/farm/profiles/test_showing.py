@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from farm import profiles, schema
+from farm.profiles.search import KEYS
 from farm.report.table import Table
 from tests.farm import make
 
@@ -57,16 +58,20 @@ def test_a_line_of_the_list_is_a_document():
     """Keys as they are searched by; figures that cannot exist are absent."""
     document = profiles.document(make.row(make.profile(tags={"a": "b"})))
 
+    plain = msgspec.to_builtins(document)
     assert ("farm.profile_row/v1", "mlp", 1, 10.0, 100.0, {"a": "b"}) == (
-        document["schema"],
-        document["model"],
-        document["batch"],
-        document["p50_ms"],
-        document["throughput_items_per_s"],
-        document["tags"],
+        plain["schema"],
+        plain["model"],
+        plain["batch"],
+        plain["p50_ms"],
+        plain["throughput_items_per_s"],
+        plain["tags"],
     )
-    failed = profiles.document(make.row(make.profile(status="failed")))
-    assert "p50_ms" not in failed
+    assert {*KEYS} <= {*plain}
+    failed = msgspec.to_builtins(profiles.document(make.row(make.profile(status="failed"))))
+    assert {"p50_ms", "throughput_items_per_s", "null_reasons"} == {*plain} - {*failed} | {
+        "null_reasons"
+    }
     assert "failed" == failed["status"]
 
 
@@ -83,8 +88,8 @@ def test_a_null_of_a_line_has_its_reason():
 
     line = profiles.document(make.row(document))
 
-    assert line["throughput_items_per_s"] is None
-    assert {"throughput_items_per_s": "phase_failed"} == line["null_reasons"]
+    assert line.throughput_items_per_s is None
+    assert {"throughput_items_per_s": "phase_failed"} == line.null_reasons
     assert "throughput – items/s – the pass failed" in told(document)
 
 
@@ -107,6 +112,49 @@ def test_a_screen_shows_figures_quality_repeats_and_the_way_back():
         "job | farm-worker run -",
     ):
         assert words in said
+
+
+BAD = ["contended"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "counts", "said"),
+    [
+        ([[], [], []], ["yes"] * 3, None),
+        ([[], ["drifting"], []], ["yes"] * 3, None),
+        (
+            [[], BAD, [], []],
+            ["yes", "replaced", "yes", "yes"],
+            "repeats  3 of 4 count; left out: 1; 1 of them replaced by a further one",
+        ),
+        (
+            [BAD, BAD, [], []],
+            ["no", "no", "yes", "yes"],
+            "repeats  2 of 4 count; left out: 0, 1; 1 of them replaced by a further one",
+        ),
+        (
+            [[], BAD],
+            ["yes", "no"],
+            "repeats  1 of 2 count; left out: 1; 0 of them replaced by a further one",
+        ),
+        (
+            [BAD, BAD, BAD, BAD],
+            ["yes"] * 4,
+            "repeats  none is good; the figures are of all of them",
+        ),
+    ],
+)
+def test_a_screen_says_which_repeats_count_and_which_were_replaced(flags, counts, said):
+    """Three were asked for. The figures are of those that are not invalid, or of all."""
+    document = make.profile(repeats=len(flags), repeat_flags=flags)
+
+    blocks = profiles.screen(make.row(document))
+
+    (table,) = (each for each in blocks if isinstance(each, Table) and len(each.rows[0]) == 7)
+    assert counts == [row[1] for row in cells(table)]
+    assert [said] * (said is not None) == [
+        each for each in blocks if isinstance(each, str) and each.startswith("repeats")
+    ]
 
 
 def test_a_figure_without_an_interval_is_marked_and_says_why():

@@ -72,7 +72,6 @@ def test_a_null_is_printed_as_null_with_its_reason(store, field, reason):
     found = profiles.value(store, make.row(document), field)
 
     assert ("null\n", None, reason) == found
-    assert {"value": None, "reason": reason} == found.document()
     assert f"{reason}\n" == text(store, f"null_reasons.{METRICS.get(field, field)}", document)
 
 
@@ -186,6 +185,68 @@ def test_a_good_profile_has_no_failure(store):
 def test_no_field_ends_in_anything_but_a_value_or_one_of_our_errors(store, field):
     with suppress(FarmError):
         assert text(store, field)
+
+
+# ── the order of a list ──────────────────────────────────────────────────────────────────────────
+
+
+def _rows():
+    """Three medians, the last one without an interval, and an attempt without a figure."""
+    failed = make.row(make.profile(make.job("cnn"), status="failed"))
+    fast, slow = (make.row(make.profile(p50_ms=each, fence=1)) for each in (2.0, 30.0))
+    lone = make.row(make.profile(p50_ms=10.0, repeats=1, n=64))
+    return {"failed": failed, "slow": slow, "fast": fast, "lone": lone}
+
+
+@pytest.mark.parametrize(
+    ("field", "order"),
+    [
+        ("latency.p50", ["fast", "lone", "slow", "failed"]),
+        ("latency.p50_ms", ["fast", "lone", "slow", "failed"]),
+        ("throughput", ["slow", "lone", "fast", "failed"]),
+        ("noise", ["slow", "fast", "failed", "lone"]),
+        ("latency.n", ["lone", "slow", "fast", "failed"]),
+        ("repeats.1.p50_ms", ["fast", "slow", "failed", "lone"]),
+        ("memory.cpu_pss_bytes", ["failed", "slow", "fast", "lone"]),
+    ],
+)
+def test_rows_stand_smallest_first_and_those_without_the_number_last(field, order):
+    """Equal ones keep their order; a null is no number, and neither is a field that is absent."""
+    made = _rows()
+
+    found = profiles.by(list(made.values()), field)
+
+    assert order == [next(name for name in made if made[name] is each) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("field", "words", "hint"),
+    [
+        ("latncy.p50", "a profile has no number 'latncy.p50'", "did you mean `latency.p50`?"),
+        ("failure.phse", "a profile has no number 'failure.phse'", "did you mean `failure.phase`?"),
+        ("zzz", "a profile has no number 'zzz'", ""),
+        ("", "a profile has no number ''", ""),
+        ("status", "'status' is not a number", "`farm profiles get PROFILE` lists the fields"),
+        ("latency.p50_reliable", "'latency.p50_reliable' is not a number", None),
+        ("latency", "'latency' is not a number", None),
+        ("repeats", "'repeats' is not a number", None),
+    ],
+)
+def test_what_is_no_number_of_any_profile_is_no_order(field, words, hint):
+    with pytest.raises(Refused) as caught:
+        profiles.by(list(_rows().values()), field)
+
+    assert words == caught.value.what
+    assert hint in (None, caught.value.hint)
+
+
+def test_a_metric_that_no_profile_has_changes_nothing():
+    """All of them failed: the name is right, and there is nothing to sort by."""
+    rows = [make.row(make.profile(status="failed", fence=each)) for each in (1, 2)]
+
+    assert rows == profiles.by(rows, "latency.p50")
+    assert rows == profiles.by(rows, "latency.p50_ms")
+    assert [] == profiles.by([], "zzz")
 
 
 # ── the list of fields ───────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ from farm.store import (
     manifest_key,
     profile_ids,
     profile_key,
+    tag_key,
 )
 from farm.store.keys import promised_digest
 
@@ -28,6 +29,7 @@ def test_each_builder_gives_the_documented_key() -> None:
     assert f"blobs/v1/samples/fe/{SHA}.npz" == blob_key("samples", SHA, "npz")
     assert f"blobs/v1/trace/fe/{SHA}.json.gz" == blob_key("trace", SHA, "json.gz")
     assert f"bundles/v1/fe/{SHA}.tar" == bundle_key(SHA)
+    assert "tags/last-release.json" == tag_key("last-release")
 
 
 def test_a_listing_alone_tells_job_and_profile() -> None:

@@ -197,7 +197,7 @@ BAD = [
         f"matrix: {{model: net, batch: [{','.join('1' * 400)}], device: [{','.join('a' * 400)}]}}",
         "160,000 jobs",
         "at matrix; a sweep holds at most 100,000",
-        "",
+        "ask it in several sweeps",
     ),
     # ── the rest ──
     ("matrix: {model: net}\nkind: model", "unknown kind 'model'", "at kind; known: auto, fa", ""),

@@ -1,0 +1,266 @@
+"""`farm up`: broker, scheduler and agent of this machine, kept by one process in the background.
+
+The keeper is an ordinary `farm up --foreground`, so a service manager may run it as well. It holds
+`up.lock` for as long as it lives, and what is written in `up.json` is believed only if the process
+has the start time that stands there: a number that now belongs to another process is left alone.
+"""
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from farm import broker, embedded, scheduler
+from farm.errors import Refused, TimedOut
+from farm.ledger import Ledger, Slot
+from farm.local import Agents, await_slots, said
+from farm.store import Store, place
+
+READY_S: Final = 90.0
+STEP_S: Final = 1.0
+_STOP_S: Final = 3600.0  # the agent has a limit of its own for the jobs in hand
+
+
+class Up(Struct, frozen=True, kw_only=True):
+    """What is written down about a farm that is up. broker: without its password."""
+
+    pid: int
+    started: str
+    store: str
+    broker: str
+    since: str
+
+
+def found(state: Path) -> Up | None:
+    """Return the farm that is up in this state folder, None if there is none that lives."""
+    import msgspec
+
+    try:
+        record = msgspec.json.decode((state / "up.json").read_bytes(), type=Up)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return record if embedded.started(record.pid) == record.started else None
+
+
+def start(
+    words: Sequence[str],
+    *,
+    state: Path,
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
+    wait: Callable[[float], None] = time.sleep,
+) -> Up:
+    """Start the keeper and return once its devices answer; words: of `farm up --foreground`.
+
+    Raises what the keeper said if it ended, TimedOut if it needs too long; it is left to itself
+    then.
+    """
+    _make(state)
+    log = state / "up.log"
+    with log.open("wb") as output:
+        keeper = subprocess.Popen(
+            [sys.executable, "-P", "-m", "farm.cli", "up", "--foreground", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=dict(environ),
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + READY_S
+    told = ""
+    while time.monotonic() < deadline:
+        code = keeper.poll()
+        record = found(state)
+        if code is not None:
+            raise said(_tail(log), code, who="the farm of this machine")
+        if record is not None and record.pid == keeper.pid and record.since:
+            return record
+        line = _waiting(state)
+        if line and line != told:
+            told, deadline = line, time.monotonic() + READY_S
+            say(line)
+        wait(0.05)
+    raise TimedOut(
+        f"no device answered within {READY_S:.0f} s", why=_tail(log), hint=f"its log is {log}"
+    )
+
+
+def stop(
+    record: Up, *, now: bool, say: Callable[[str], None], wait: Callable[[float], None] = time.sleep
+) -> bool:
+    """End the farm and return whether it was this that ended it; jobs in hand end first.
+
+    now: they are given back instead.
+    """
+    for _ in range(2 if now else 1):
+        with suppress(ProcessLookupError):
+            os.kill(record.pid, signal.SIGTERM)
+        wait(0.1)
+    began, told = time.monotonic(), False
+    while embedded.started(record.pid) == record.started:
+        if not told and time.monotonic() - began > 2.0:
+            told = True
+            say("waiting for the jobs in hand; `farm down --now` gives them back instead")
+        wait(0.05)
+    return True
+
+
+# ── the keeper itself ────────────────────────────────────────────────────────────────────────────
+
+
+def keep(
+    *,
+    state: Path,
+    store_url: str,
+    store: Store,
+    broker_url: str,
+    devices: str,
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
+    did: Callable[[scheduler.Done], None],
+    at: Callable[[], str],
+) -> None:
+    """Be the farm of this machine until a signal ends it; a second one does not wait for jobs.
+
+    broker_url: of a broker that runs elsewhere; "" starts the embedded one. Raises Refused if the
+    folder has a farm that is up, NoResult if no device answers.
+    """
+    _make(state)
+    with ExitStack() as kept:
+        kept.enter_context(_alone(state))
+        stops = kept.enter_context(_signals())
+        url = broker_url or kept.enter_context(embedded.broker(state)).url
+        ledger = Ledger(url)
+        ledger.setup()
+
+        def agent() -> embedded.Agent:
+            return embedded.start_agent(
+                url=url, store=place(store_url), state=state, devices=devices, environ=environ
+            )
+
+        agents = Agents(agent)
+        try:
+            mine = scheduler.Scheduler(ledger, broker.connect(url), store)
+            _write(state, store=place(store_url), url=url, since="")
+            _until_served(ledger, agents, say, stops)
+            _write(state, store=place(store_url), url=url, since=at())
+            while not stops.heard(STEP_S):
+                agents.look_after()
+                for each in mine.step():
+                    did(each)
+        finally:
+            _end(agents, stops)
+            (state / "up.json").unlink(missing_ok=True)
+
+
+def _until_served(
+    ledger: Ledger, agents: Agents, say: Callable[[str], None], stops: "_Stops"
+) -> list[Slot]:
+    """Wait for the slots of this machine, unless we are told to end meanwhile."""
+    return await_slots(ledger, agents, say, enough=lambda: stops.heard(0.0))
+
+
+def _end(agents: Agents, stops: "_Stops") -> None:
+    """Let the agent end its jobs; a second signal gives them back."""
+    deadline = time.monotonic() + _STOP_S
+    agents.current.terminate()
+    while agents.current.exit_code() is None and time.monotonic() < deadline:
+        if stops.count > 1:
+            break
+        stops.heard(0.2)
+    agents.current.stop(now=True)
+
+
+class _Stops:
+    """How often we were told to end; hears a signal at once."""
+
+    def __init__(self, wake: int) -> None:
+        self.count = 0
+        self._wake = wake
+
+    def __call__(self, _number: int, _frame: object) -> None:
+        self.count += 1
+
+    def heard(self, seconds: float) -> bool:
+        """Wait at most so long for a signal; return whether any was heard so far."""
+        if not self.count and select.select([self._wake], [], [], seconds)[0]:
+            os.read(self._wake, 4096)
+        elif self.count and seconds:
+            select.select([self._wake], [], [], seconds)
+            with suppress(BlockingIOError):
+                os.read(self._wake, 4096)
+        return self.count > 0
+
+
+@contextmanager
+def _signals() -> Iterator[_Stops]:
+    wake_r, wake_w = os.pipe()
+    for each in (wake_r, wake_w):
+        os.set_blocking(each, False)
+    stops = _Stops(wake_r)
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    former = {each: signal.signal(each, stops) for each in numbers}
+    fd = signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
+    try:
+        yield stops
+    finally:
+        signal.set_wakeup_fd(fd)
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        os.close(wake_r)
+        os.close(wake_w)
+
+
+@contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    with (state / "up.lock").open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Refused(
+                f"a farm is up already in {str(state)!r}", hint="`farm down` ends it"
+            ) from error
+        yield
+
+
+def _write(state: Path, *, store: str, url: str, since: str) -> None:
+    import msgspec
+
+    from farm.settings import shown
+
+    pid = os.getpid()
+    record = Up(
+        pid=pid, started=embedded.started(pid) or "", store=store, broker=shown(url), since=since
+    )
+    partial = state / f".up.json.{pid}"
+    partial.write_bytes(msgspec.json.encode(record))
+    partial.rename(state / "up.json")
+
+
+def _make(state: Path) -> None:
+    try:
+        state.mkdir(parents=True, exist_ok=True)
+        (state / "up.lock").touch()
+    except OSError as error:
+        raise Refused(f"cannot write {str(state)!r}", why=error.strerror or "") from error
+
+
+def _waiting(state: Path) -> str:
+    """Return what the keeper waits for, if its log says so."""
+    with suppress(OSError):
+        lines = (state / "up.log").read_text("utf-8", "replace").splitlines()
+        return next((each for each in reversed(lines) if each.startswith("waiting: ")), "")
+    return ""
+
+
+def _tail(log: Path) -> str:
+    return log.read_bytes()[-2048:].decode("utf-8", "replace").strip()

@@ -1,0 +1,144 @@
+"""Measuring here and now: a farm for the length of a command, a run followed, its report."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from farm.cli.talk import Talk, write_whole
+from farm.errors import NoResult, Stopped, Unreachable
+
+if TYPE_CHECKING:
+    from farm.console import Console
+    from farm.ledger import Slot
+    from farm.local import Here
+    from farm.report.record import Report
+    from farm.schema import Job, Manifest
+    from farm.settings import Settings
+    from farm.store import Store
+
+Chosen = Callable[["Sequence[Slot]"], "Sequence[Job]"]
+
+
+def farm(chosen: "Settings", devices: str, console: "Console") -> "AbstractContextManager[Here]":
+    """Return the farm of this command: embedded broker, this machine's devices."""
+    from farm.local import farm_here
+
+    return farm_here(
+        state=Path(chosen.state.value),
+        store=chosen.store.value,
+        devices=devices,
+        environ=os.environ,
+        say=console.say,
+    )
+
+
+def page(chosen: "Settings", run_id: str, *, output: str | None, wanted: bool) -> Path | None:
+    """Return where the page of a run is written, None if nobody wants one."""
+    if not wanted:
+        return None
+    return Path(output or Path(chosen.state.value) / "reports" / f"{run_id}.html")
+
+
+def follow(
+    here: "Here",
+    expected: "Manifest",
+    jobs: "Sequence[Job]",
+    store: "Store",
+    *,
+    console: "Console",
+    timeout_s: float | None,
+) -> None:
+    """Measure these jobs of a run; whatever stops it, the message says how to come back."""
+    from farm.following import follow as followed
+
+    hint = f"`farm resume {expected.run_id}` measures what is missing"
+    try:
+        with console.progress() as progress:
+            followed(here, expected, jobs, store=store, timeout_s=timeout_s, show=progress.update)
+    except KeyboardInterrupt as error:
+        raise Stopped("interrupted", hint=hint) from error
+    except Unreachable as error:
+        raise Unreachable(error.what, why=error.why, hint=hint) from error
+
+
+def measure_again(
+    talk: Talk,
+    chosen: "Settings",
+    wanted: "Sequence[tuple[Manifest, Chosen]]",
+    *,
+    devices: str,
+    output: str | None,
+    no_report: bool,
+    timeout_s: float | None,
+) -> None:
+    """Measure the chosen jobs of runs that exist, one run after the other, and report each."""
+    console, where = talk.console(), talk.store(chosen.store.value)
+    where.probe()
+    with farm(chosen, devices, console) as here:
+        for expected, choose in wanted:
+            jobs = choose(here.slots)
+            served = _served(console, expected, jobs, here.slots)
+            if served:
+                follow(here, expected, served, where, console=console, timeout_s=timeout_s)
+    codes = [
+        conclude(
+            talk,
+            where,
+            expected,
+            page(chosen, expected.run_id, output=output, wanted=not no_report),
+        )
+        for expected, _ in wanted
+    ]
+    # Of several runs the worst news: a bad answer before a missing one.
+    if worst := next((code for code in (1, NoResult.exit_code) if code in codes), 0):
+        raise click.exceptions.Exit(worst)
+
+
+def conclude(talk: Talk, store: "Store", expected: "Manifest", page: Path | None) -> int:
+    """Show the report, write its page, and return the exit code that the cells earn."""
+    from farm import schema
+    from farm.report import html, making, text
+
+    console = talk.console()
+    report = making.made(store, expected, now=datetime.now(UTC))
+    if page is not None:
+        write_whole(page, html.page(report))
+    if talk.as_json:
+        console.document(schema.encode(report))
+    else:
+        console.show(*text.blocks(report))
+    if page is not None and not talk.as_json:
+        console.next(f"farm profiles show {expected.run_id}/LABEL")
+        console.data(f"{page}\n")
+    return earned(report)
+
+
+def earned(report: "Report") -> int:
+    """Return the exit code of a run: 1 if something failed, 3 if something is missing."""
+    from farm.report import record
+
+    if record.bad(report):
+        return 1
+    return 0 if report.complete else NoResult.exit_code
+
+
+def _served(
+    console: "Console", expected: "Manifest", jobs: "Sequence[Job]", slots: "Sequence[Slot]"
+) -> "list[Job]":
+    from farm import planning, queues
+
+    served = queues.takeable(jobs, slots)
+    for line in planning.owed(expected, jobs, served):
+        console.say(line)
+    if jobs and not served:
+        raise NoResult(
+            f"no device here takes what is missing in {expected.run_id}",
+            why=", ".join(sorted({queues.job_class(each) for each in jobs})),
+            hint="resume it on a machine that has one",
+        )
+    return served

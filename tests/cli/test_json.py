@@ -1,0 +1,112 @@
+"""With --json stdout is pure data that fits the published schema, whatever else is asked."""
+
+import json
+
+import pytest
+
+from farm import published
+from farm.cli import cli
+from tests.cli import world as place
+from tests.cli.published import checked
+from tests.cli.world import Said, World, with_json
+from tests.test_cli_contract import _verbs
+
+RUN = "r-aaa111"
+GOOD = f"{RUN}/mlp/fp32/b1/cpu"
+
+# What can be asked without a farm, and the documents that answer it.
+ASKED: list[tuple[list[str], str]] = [
+    (["status"], "runs"),
+    (["status", RUN], "jobs"),
+    (["status", RUN, "--state", "failed"], "jobs"),
+    (["report", RUN], "report"),
+    (["plan", "sweep.yaml"], "plan"),
+    (["plan", "sweep.yaml", "-S", "device=h300", "--force"], "plan"),
+    (["resume", "r-aaa222", "--dry-run"], "missing"),
+    (["logs", f"{RUN}/cnn/fp32/b1/cpu"], "log"),
+    (["profiles", "list"], "profile_row"),
+    (["profiles", "list", "--all-attempts", "--sort", "latency.p50"], "profile_row"),
+    (["profiles", "show", GOOD], "profile"),
+    (["profiles", "get", GOOD], "fields"),
+    (["profiles", "get", GOOD, "latency.p50"], "value"),
+    (["profiles", "get", GOOD, "memory.cpu_pss_bytes"], "value"),
+    (["profiles", "get", GOOD, "job"], "value"),
+    (["profiles", "pull", "-o", "pulled"], "pulled"),
+    (["tag", "base", RUN], "tagged"),
+    (["tag"], "tags"),
+    (["config"], "config"),
+    (["config", "store"], "config"),
+    (["config", "--path"], "config"),
+    (["config", "schema"], "schemas"),
+    (["completion", "bash"], "completion"),
+    (["doctor"], "doctor"),
+]
+# These need a farm that runs; the tests of the farm check every document that they print.
+FARM = {"run", "submit", "watch", "cancel", "retry", "up", "down", "scheduler", "nodes"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    made = place.built(tmp_path_factory.mktemp("world"))
+    place.furnish(made)
+    return made
+
+
+@pytest.fixture
+def farm(world, capsys, monkeypatch):
+    place.enter(world, monkeypatch)
+
+    def run(*words: str) -> Said:
+        return place.run(list(words), given={}, capsys=capsys, monkeypatch=monkeypatch)
+
+    return run
+
+
+@pytest.mark.parametrize(("words", "thing"), ASKED, ids=[" ".join(each) for each, _ in ASKED])
+def test_what_json_prints_fits_its_published_schema(farm, words, thing):
+    """Every line one document; nothing on stderr but warnings."""
+    said = farm(*with_json(words))
+
+    documents = checked(said.out)
+    assert {f"farm.{thing}/v1"} == {each["schema"] for each in documents}
+    assert [] == [line for line in said.err.splitlines() if not line.startswith("warning: ")]
+
+
+@pytest.mark.parametrize("flags", [["-q"], ["-v"], ["--color", "always"], ["-q", "-v"]])
+@pytest.mark.parametrize("words", [["status"], ["report", RUN], ["profiles", "list"], ["config"]])
+def test_no_option_puts_anything_but_data_on_stdout(farm, words, flags):
+    plain, other = farm(*with_json(words)), farm(*flags, *with_json(words))
+
+    assert plain.code == other.code
+    assert [each.keys() for each in checked(plain.out)] == [
+        each.keys() for each in checked(other.out)
+    ]
+    assert "\x1b" not in other.out
+
+
+def test_quiet_and_json_may_stand_before_or_behind_the_verb(farm):
+    """Nobody remembers which."""
+    assert farm("-q", "status").out == farm("status", "-q").out
+    assert "farm.runs/v1" == json.loads(farm("status", "-q", "--json").out)["schema"]
+
+
+def test_every_verb_is_asked_for_json_somewhere():
+    asked = {" ".join(words) for words, _ in ASKED}
+    left = [
+        " ".join(verb)
+        for verb in _verbs()
+        if verb[0] not in FARM and not any(each.startswith(" ".join(verb)) for each in asked)
+    ]
+
+    assert [] == left
+    assert set(cli.commands) >= FARM
+
+
+def test_every_document_that_a_verb_prints_is_published(farm):
+    """And its schema is printed as what it is."""
+    things = json.loads(farm("config", "schema", "--json").out)["things"]
+
+    assert sorted(published.things()) == things
+    for each in things:
+        schema = json.loads(farm("config", "schema", each).out)
+        assert "https://json-schema.org/draft/2020-12/schema" == schema["$schema"]
