@@ -111,7 +111,7 @@ def shown(
 
 def _ended(talk: Talk, store: "Store", expected: "Manifest") -> int:
     from farm import answers
-    from farm.report import making
+    from farm.report import making, record
     from farm.runs import stamp
 
     report = making.made(store, expected, now=datetime.now(UTC))
@@ -128,7 +128,7 @@ def _ended(talk: Talk, store: "Store", expected: "Manifest") -> int:
             )
         )
         return code
-    counts = " · ".join(f"{many} {state}" for state, many in report.counts.items() if many)
+    counts = " · ".join(f"{each.number} {each.text}" for each in record.tally(report))
     console.show(f"{expected.name}  {expected.run_id}   ended: {counts}")
     missing = report.counts.get("missing", 0)
     console.next(f"farm {'resume' if missing else 'report'} {expected.run_id}")

@@ -10,11 +10,11 @@ from farm.catalog import rows, winners
 from farm.catalog.rows import Row, Unreadable
 from farm.effort import duration_s
 from farm.errors import Bad, NoResult, Refused, did_you_mean
+from farm.finding import of_label
 from farm.report import cells, words
 from farm.runs import find_run, moment
 from farm.schema import Profile, Quality
 from farm.store import Store, profile_ids
-from farm.sweep import label_text
 
 _SHORTEST: Final = 6  # digits of an id; fewer are as likely a slip as a reference
 
@@ -95,22 +95,14 @@ def find(store: Store, wanted: str) -> Row:
 
 
 def _of_label(store: Store, run: str, label: str) -> Row:
-    expected = find_run(store, run)
-    run_id = expected.run_id
-    labels = {label_text(each.labels): each.job_id for each in expected.jobs}
-    # A label may be written with `-` in place of `/`, as it stands in file names.
-    spelled = {text.replace("/", "-"): job_id for text, job_id in labels.items()}
-    job_id = labels.get(label) or spelled.get(label)
-    if job_id is None:
-        raise NoResult(
-            f"run {run_id} has no job {label!r}",
-            hint=did_you_mean(label, list(labels)) or f"`farm status {run_id}` lists its jobs",
-        )
-    best = winners.winners(rows.read(store, job_ids={job_id}).rows)
+    named = of_label(find_run(store, run), label)
+    expected = named.manifest
+    best = winners.winners(rows.read(store, job_ids={named.job_id}).rows)
     answers = cells.scope(expected, best).by_job
-    if job_id not in answers:
-        raise NoResult(f"{label} of run {run_id} has no profile yet", hint=f"farm resume {run_id}")
-    return answers[job_id][0].row
+    if named.job_id not in answers:
+        hint = f"farm resume {expected.run_id}"
+        raise NoResult(f"{named.label} of run {expected.run_id} has no profile yet", hint=hint)
+    return answers[named.job_id][0].row
 
 
 def _pair(word: str) -> tuple[str, str]:

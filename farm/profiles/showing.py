@@ -217,7 +217,7 @@ def _replaced(profile: Profile) -> int:
 def _quality(quality: Quality) -> list[str | Table]:
     doubts = ", ".join(words.flag(each) for each in quality.flags) or "no doubt"
     said: list[str | Table] = [f"quality  {quality.validity}, {quality.stability}: {doubts}"]
-    said += [f"beside   {each}" for each in quality.neighbours]
+    said += [f"beside   {each}" for each in words.neighbours(quality.neighbours)]
     return said
 
 

@@ -55,7 +55,7 @@ def doubts(cells: Sequence[Cell]) -> list[Doubt]:
             effect="invalid" if name in schema.INVALIDATING else "degraded",
             words=_WORDS.get(name) or words.flag(name),
             cells=at,
-            because=list(because.get(name, ())),
+            because=words.neighbours(list(because.get(name, ()))),
         )
         for name, at in found.items()
     ]

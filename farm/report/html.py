@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from farm.errors import Refused
 from farm.report import charts, dotplot, tables, text, words
 from farm.report.charts import Chart
-from farm.report.record import Answer, Report
+from farm.report.record import Answer, Report, tally
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -27,6 +27,7 @@ _TONES: Final = {
     "ok": "good",
     "invalid": "bad",
     "failed": "bad",
+    "answer": "quiet",
     "pruned": "quiet",
     "skipped": "quiet",
     "missing": "warn",
@@ -64,7 +65,8 @@ def _frame(report: Report) -> dict[str, object]:
         "data": _markup(data_block(drawn)),
         "charts": [(each, charts.twin(each)) for each in drawn],
         "tones": _TONES,
-        "signs": {state: said[0] for state, said in words.STATES.items()},
+        "signs": {"answer": "○"} | {state: said[0] for state, said in words.STATES.items()},
+        "tally": tally(report),
         "best": _BEST,
         "sureness": tables.SURENESS,
         "sure_signs": _SURE_SIGNS,

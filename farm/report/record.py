@@ -4,10 +4,12 @@ Figures carry the names that they have in a profile. A cell without a measuremen
 them; a figure that could not be had is `null`, with its reason in `null_reasons`.
 """
 
-from typing import Literal
+from collections import Counter
+from typing import Literal, NamedTuple, get_args
 
 from msgspec import UNSET, UnsetType
 
+from farm.report import words
 from farm.schema import ANSWERS, Effort, Failure, Stability, Stored, Validity
 
 State = Literal["ok", "invalid", "failed", "pruned", "skipped", "missing"]
@@ -183,6 +185,32 @@ class Report(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
     method: list[str]
     left_out: list[str]
     null_reasons: dict[str, str]
+
+
+class Count(NamedTuple):
+    """How many cells ended alike: as a state, or as an answer such as out of memory."""
+
+    state: State | Literal["answer"]
+    text: str
+    number: int
+
+
+def tally(report: Report) -> list[Count]:
+    """Return what became of the cells, in the order of the states; answers are no failures."""
+    answers = Counter(
+        words.failure(each.failure.kind)
+        for each in report.cells
+        if each.state == "failed" and each.is_answer and isinstance(each.failure, Failure)
+    )
+    counted: list[Count] = []
+    for state in get_args(State):
+        number = report.counts.get(state, 0)
+        if state == "failed":
+            number -= answers.total()
+        counted += [Count(state, state, number)] if number else []
+        if state == "failed":
+            counted += [Count("answer", text, many) for text, many in sorted(answers.items())]
+    return counted
 
 
 def bad(report: Report) -> list[Cell]:

@@ -168,6 +168,8 @@ def quality(cell: Cell) -> Datum:
         tones: dict[str, Tone] = {"failed": "bad", "missing": "warn"}
         said = words.STATES[cell.state]
         if isinstance(cell.failure, schema.Failure) and cell.state == "failed":
+            if cell.is_answer:
+                return text(f"○ {words.failure(cell.failure.kind)}", tone="quiet", why=cell.reason)
             said = f"✗ {words.failure(cell.failure.kind)}"
         return text(said, tone=tones.get(cell.state, "quiet"), why=cell.reason)
     doubts = [

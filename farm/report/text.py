@@ -12,7 +12,7 @@ from typing import Final
 
 from farm import schema
 from farm.report import tables, words
-from farm.report.record import Cell, Figures, Report
+from farm.report.record import Cell, Figures, Report, tally
 from farm.report.table import Table
 
 # Figures that have no column: lists, which are joined, and what follows from other columns.
@@ -63,7 +63,7 @@ def blocks(report: Report) -> list[str | Table]:
 
 def heading(report: Report) -> str:
     """Return the run in one line: its name, its id, its cells by state, and whether that is all."""
-    states = " · ".join(f"{number} {state}" for state, number in report.counts.items() if number)
+    states = " · ".join(f"{each.number} {each.text}" for each in tally(report))
     total = words.count(report.expected, "cell")
     whole = "COMPLETE" if report.complete else "PARTIAL"
     return f"{report.name}  {report.run_id}   {total}: {states or 'none'}   {whole}"

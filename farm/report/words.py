@@ -5,10 +5,15 @@ console uses it for the first line that a person sees.
 """
 
 import math
+import re
 import unicodedata
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 UNKNOWN: Final = "–"
+_NEIGHBOUR: Final = re.compile(
+    r"(?P<program>.+) \(pid (?P<pid>\d+)\), (?P<share>\d+) % of a core", re.DOTALL
+)
 
 FLAGS: Final = {
     "allocator_growth": "memory still grew while it was measured",
@@ -174,6 +179,21 @@ def listed(words: list[str], *, most: int = 4) -> str:
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
+def neighbours(seen: Sequence[str]) -> list[str]:
+    """Return what ran beside a measurement, the busiest first; a program seen often is one line."""
+    programs: dict[str, dict[str, int]] = {}
+    others = []
+    for each in dict.fromkeys(seen):
+        found = _NEIGHBOUR.fullmatch(each)
+        if found is None:  # another writer's words
+            others.append(each)
+            continue
+        pids = programs.setdefault(found["program"], {})
+        pids[found["pid"]] = max(int(found["share"]), pids.get(found["pid"], 0))
+    busiest = sorted(programs.items(), key=lambda each: (-max(each[1].values()), each[0]))
+    return [_program(name, pids) for name, pids in busiest] + others
+
+
 def visible(text: str, *, lines: bool = False) -> str:
     """Return the text with everything that could steer a terminal spelled out.
 
@@ -185,6 +205,13 @@ def visible(text: str, *, lines: bool = False) -> str:
     return "".join(
         each if _harmless(each) or (lines and each in "\n\t") else _spelled(each) for each in text
     )
+
+
+def _program(name: str, pids: Mapping[str, int]) -> str:
+    most = max(pids.values())
+    if len(pids) == 1:
+        return f"{name} (pid {next(iter(pids))}), {most} % of a core"
+    return f"{name} ({len(pids)} processes), up to {most} % of a core"
 
 
 def _harmless(character: str) -> bool:

@@ -76,7 +76,7 @@ def test_quality_says_its_sign_and_its_word(report):
     """Colour alone says nothing: each state has a sign and a word."""
     shown = {tables.quality(each).text for each in report.cells}
 
-    assert {"✓ stable", "! drifting", "! noisy", "✗ contended", "✗ out of memory"} < shown
+    assert {"✓ stable", "! drifting", "! noisy", "✗ contended", "○ out of memory"} < shown
     assert all(each[0] in "✓!✗○?" and each[1] == " " for each in shown)
 
 

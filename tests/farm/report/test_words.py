@@ -105,3 +105,22 @@ def test_visible_keeps_lines_only_where_they_are_wanted():
 def test_a_number_is_off_by_less_than_a_thousandth(value, half):
     """Rounding for the eye changes no conclusion."""
     assert float(words.number(value, half=half)) == pytest.approx(value, rel=1e-3, abs=1e-9)
+
+
+def test_a_program_that_was_seen_often_is_one_line():
+    """The busiest first; what another writer said stays as it is."""
+    seen = [
+        "python (pid 7), 34 % of a core",
+        "chrome (pid 812), 64 % of a core",
+        "python (pid 7), 46 % of a core",
+        "python (pid 9), 12 % of a core",
+        "something else",
+    ]
+
+    assert [
+        "chrome (pid 812), 64 % of a core",
+        "python (2 processes), up to 46 % of a core",
+        "something else",
+    ] == words.neighbours(seen)
+    assert ["python (pid 7), 46 % of a core"] == words.neighbours([seen[0], seen[2]])
+    assert [] == words.neighbours([])
