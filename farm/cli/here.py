@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from farm.schema import Job, Manifest
     from farm.settings import Settings
     from farm.store import Store
+    from farm.sweep import Plan
 
 Chosen = Callable[["Sequence[Slot]"], "Sequence[Job]"]
 
@@ -35,6 +36,25 @@ def farm(chosen: "Settings", devices: str, console: "Console") -> "AbstractConte
         environ=os.environ,
         say=console.say,
     )
+
+
+def enough(chosen: "Settings", plan: "Plan", store: "Store", devices: str) -> "Sequence[Slot]":
+    """Return the slots of this machine if every job of a plan is measured on them already.
+
+    They are asked for only where the store has a profile of each job.
+    """
+    from farm import submit
+    from farm.catalog import rows
+    from farm.local import slots_here
+
+    wanted = {each.job.job_id for each in plan.jobs}
+    if {row.profile.job_id for row in rows.read(store, job_ids=wanted).rows} != wanted:
+        return []
+    slots = slots_here(Path(chosen.state.value), devices)
+    outlook = submit.outlook(
+        plan, store=store, slots=slots, force=False, tags={}, now=datetime.now(UTC)
+    )
+    return slots if len(outlook.manifest.reused) == len(plan.jobs) else []
 
 
 def page(chosen: "Settings", run_id: str, *, output: str | None, wanted: bool) -> Path | None:

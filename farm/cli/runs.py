@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @options.output
 @options.no_report
 @options.timeout
+@options.yes
 @click.pass_obj
 def run(
     talk: Talk,
@@ -48,6 +49,7 @@ def run(
     output: str | None,
     no_report: bool,
     timeout: str | None,
+    yes: bool,
 ) -> None:
     """Measure SWEEP… here and now, and write a report.
 
@@ -62,18 +64,29 @@ def run(
     where.probe()
     if output and not no_report:
         check_place(Path(output))
-    with here.farm(chosen, devices, console) as farm:
+
+    def published(slots: "Sequence[Slot]") -> "Manifest":
         outlook = submit.outlook(
-            plan, store=where, slots=farm.slots, force=force, tags=tags, now=datetime.now(UTC)
+            plan, store=where, slots=slots, force=force, tags=tags, now=datetime.now(UTC)
         )
-        expected = outlook.manifest
-        if not expected.jobs:
-            why = "; ".join(dict.fromkeys(each.reason for each in expected.skipped))
+        if not outlook.manifest.jobs:
+            why = "; ".join(dict.fromkeys(each.reason for each in outlook.manifest.skipped))
             raise NoResult("no job of this sweep can be measured here", why=why)
         queueing.announce(talk, outlook, force=force)
-        submit.publish(plan, expected, where)
-        lacking = submit.missing(expected, where, farm.slots)
-        here.follow(farm, expected, lacking, where, console=console, timeout_s=limit)
+        left = len(outlook.manifest.jobs) - len(outlook.manifest.reused)
+        if left > queueing.ASK_ABOVE and talk.is_attended:
+            talk.agree(f"{left} jobs to measure here", yes=yes, otherwise="nothing was measured")
+        submit.publish(plan, outlook.manifest, where)
+        return outlook.manifest
+
+    slots = [] if force else here.enough(chosen, plan, where, devices)
+    if slots:  # nothing is to be measured, so no device is waited for
+        expected = published(slots)
+    else:
+        with here.farm(chosen, devices, console) as farm:
+            expected = published(farm.slots)
+            lacking = submit.missing(expected, where, farm.slots)
+            here.follow(farm, expected, lacking, where, console=console, timeout_s=limit)
     page = here.page(chosen, expected.run_id, output=output, wanted=not no_report)
     if code := here.conclude(talk, where, expected, page):
         raise click.exceptions.Exit(code)

@@ -62,6 +62,12 @@ class Talk:
 
         return open_store(url)
 
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody sits at a terminal who could answer a question."""
+        streams = (sys.stdin, sys.stderr)
+        return not self.as_json and all(each is not None and each.isatty() for each in streams)
+
     def agree(self, question: str, *, yes: bool, otherwise: str) -> None:
         """Return if a person agrees, or has with -y; raise Stopped if not.
 
@@ -71,7 +77,7 @@ class Talk:
 
         if yes:
             return
-        if self.as_json or sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not self.is_attended:
             raise Refused(f"{question}, and nobody is here to ask", hint="give -y to agree")
         self.console().say(f"{question}; go on? [y/N]")
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):

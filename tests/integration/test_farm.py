@@ -228,6 +228,23 @@ def test_up_serves_this_machine_in_the_background_until_down(place: Place) -> No
     assert 3 == len({each["job_id"] for each in place.profiles() if each["status"] == "ok"})
 
 
+def test_a_run_of_this_folder_is_watched_and_cancelled_from_another_terminal(place: Place) -> None:
+    """`farm run` brings a farm along; who looks on needs no other one."""
+    sweep = place.sweep("near", batches=[1, 2, 3], duration_us=10_000)
+    running = place.start("run", sweep)
+    until(lambda: place.pids("workers.child"), "nothing is measured")
+
+    assert "measuring" in place.farm("nodes").out
+    assert "cancelled 2 queued jobs" in place.farm("cancel", "@last").out
+    assert "no farm is running here" in place.farm("submit", sweep, code=4).err
+    watching = place.farm("watch", "-i", "0.2", code=3)
+
+    out, err = running.communicate(timeout=60)
+    assert 3 == running.returncode, out + err
+    assert "1 done" in watching.err
+    assert 2 == out.count("  cancelled")
+
+
 def test_a_reader_that_leaves_ends_a_stream_quietly(fleet: Fleet) -> None:
     fleet.node("n1")
     run_id = fleet.submit(fleet.place.sweep("read", batches=[1, 2]))
