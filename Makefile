@@ -87,7 +87,7 @@ imports: $(WORK)
 	$(BIN)/lint-imports
 
 unit: $(WORK)
-	$(PYTEST) --durations=10 -m 'not long and not ($(SERVERS))'
+	$(PYTEST) --numprocesses auto --dist loadfile --durations=10 -m 'not long and not ($(SERVERS))'
 
 integration: $(WORK) browser
 	$(PYTEST) --durations=10 -m 'not long and ($(SERVERS))'

@@ -91,6 +91,7 @@ class Outcomes:
 def pytest_configure(config: pytest.Config) -> None:
     given = os.environ.get("FARM_TEST_SEED", "")
     config.stash[SEED] = int(given) if given else secrets.randbits(32)
+    os.environ["FARM_TEST_SEED"] = str(config.stash[SEED])  # tests in parallel share it
     listed = tomllib.loads(Path(__file__).with_name("skips.toml").read_text("utf-8"))
     config.stash[OUTCOMES] = Outcomes(listed["skip"])
     config.pluginmanager.register(Watch(config.stash[OUTCOMES]), "farm-watch")
@@ -118,9 +119,16 @@ class Watch:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        self.outcomes.leftovers = _end_leftovers()
+        self.outcomes.leftovers += _end_leftovers()
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:  # one of several processes: who started us tells it
+            output["leftovers"] = self.outcomes.leftovers
         if (self.outcomes.unexplained or self.outcomes.leftovers) and session.exitstatus in (0, 5):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self.outcomes.leftovers += getattr(node, "workeroutput", {}).get("leftovers", [])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         for test, reason in self.outcomes.skips:

@@ -43,7 +43,7 @@ class Place:
         *,
         batches: list[int] | None = None,
         repeats: int = 1,
-        iterations: int = 300,
+        iterations: int = 200,
         timeout: str = "60s",
         **options: Any,
     ) -> str:

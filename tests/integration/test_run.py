@@ -107,24 +107,36 @@ def test_a_folder_called_workers_beside_the_model_works(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "kind", "words"),
+    ("options", "code", "kind", "words", "counted"),
     [
-        ({"fail": "raise", "fail_at": "latency"}, 1, "model_error", "told to raise"),
-        ({"fail": "allocate"}, 0, "host_oom", "MemoryError"),
-        ({"fail": "hang"}, 0, "timeout", "still in phase first after 3 s"),
-        ({"fail": "kill", "fail_at": "warmup"}, 1, "crashed", "died of SIGKILL in phase warmup"),
-        ({"fail": "unsupported", "fail_at": "load"}, 0, "unsupported", "unsupported"),
+        ({"fail": "raise", "fail_at": "latency"}, 1, "model_error", "told to raise", "failed"),
+        ({"fail": "allocate"}, 0, "host_oom", "MemoryError", "out of memory"),
+        ({"fail": "hang"}, 0, "timeout", "still in phase first after 3 s", "failed"),
+        (
+            {"fail": "kill", "fail_at": "warmup"},
+            1,
+            "crashed",
+            "died of SIGKILL in phase warmup",
+            "failed",
+        ),
+        (
+            {"fail": "unsupported", "fail_at": "load"},
+            0,
+            "unsupported",
+            "unsupported",
+            "not supported there",
+        ),
     ],
 )
 def test_what_goes_wrong_becomes_a_cell_with_its_cause(
-    place: Place, options: dict[str, str], code: int, kind: str, words: str
+    place: Place, options: dict[str, str], code: int, kind: str, words: str, counted: str
 ) -> None:
     """A model that fails is a stored answer with its phase and its last output; the code fits."""
     sweep = place.sweep("bad", timeout="3s", **options)
 
     said = place.farm("run", sweep, "-S", "measure.memory_limit=1GiB", code=code)
 
-    assert "1 cell: 1 failed   COMPLETE" in said.out
+    assert f"1 cell: 1 {counted}   COMPLETE" in said.out
 
     (profile,) = place.profiles()
     assert ("failed", kind) == (profile["status"], profile["failure"]["kind"])

@@ -50,6 +50,7 @@ def test_a_full_disk_is_said_before_anything_is_measured(place: Place, mounted) 
     assert not place.pids("workers.child")
 
 
+@pytest.mark.long
 def test_a_disk_that_fills_up_under_a_run_leaves_it_to_be_resumed(place: Place, mounted) -> None:
     """Nothing is called done that is not stored; with space again a resume completes it."""
     folder = mounted("size=256k")
