@@ -58,7 +58,7 @@ def follow(
                 continue
             if timeout_s is not None and clock() - began > timeout_s:
                 raise TimedOut(
-                    f"run {expected.run_id} is not done after {timeout_s:.0f} s",
+                    f"run {expected.run_id} is not done, and its time is up",
                     hint=f"`farm resume {expected.run_id}` measures what is missing",
                 )
             sleep(POLL_S)

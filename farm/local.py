@@ -5,6 +5,7 @@ workers and store as those of a fleet. When the command ends, however it ends, t
 it, what is still queued is withdrawn, and the manifest in the store says what a `farm resume` owes.
 """
 
+import math
 import os
 import signal
 import tempfile
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from farm import broker, embedded
-from farm.errors import FarmError, NoResult, Refused, Unreachable
+from farm.errors import FarmError, NoResult, Refused, TimedOut, Unreachable
 from farm.ledger import Ledger, Slot
 from farm.store import place
 
@@ -76,12 +77,15 @@ def farm_here(
     devices: str,
     environ: Mapping[str, str],
     say: Callable[[str], None],
+    patience_s: float | None = None,
 ) -> Iterator[Here]:
     """Yield a running farm on this machine; nothing of it is left when the block has ended.
 
-    say: hears that another command of this machine has the device and we wait for it. Raises
-    NoResult if no device answers, Unreachable if the broker does not come up.
+    say: hears that another command of this machine has the device and we wait for it, for so long
+    as patience_s says. Raises TimedOut after that, NoResult if no device answers, Unreachable if
+    the broker does not come up.
     """
+    until = time.monotonic() + patience_s if patience_s is not None else math.inf
     with _stoppable(), embedded.broker(state, when_alone=lambda it: _forget(it, say)) as server:
         ledger = Ledger(server.url)
         ledger.setup()
@@ -98,7 +102,11 @@ def farm_here(
 
         try:
             agents = Agents(start)
-            slots = await_slots(ledger, agents, say)
+            slots = await_slots(ledger, agents, say, enough=lambda: time.monotonic() > until)
+            if not slots:
+                raise TimedOut(
+                    f"no device was free within {patience_s:.0f} s", why="nothing was measured"
+                )
             _check_store(slots, store)
             with suppress(OSError):  # the server of somebody else's command keeps its cores
                 _pin(server.pid, cores[:1])

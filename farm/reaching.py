@@ -48,6 +48,12 @@ def find(settings: Settings, *, passing: bool = False) -> Farm | None:
 def need(settings: Settings, *, passing: bool = False) -> Farm:
     """Return the farm of these settings; raise Unreachable if there is none."""
     found = find(settings, passing=passing)
+    if found is None and not passing and find(settings, passing=True) is not None:
+        raise Unreachable(
+            "no farm is running here that takes work",
+            why="a `farm run` is going on in this folder, and its farm ends with it",
+            hint="`farm up` starts one that stays",
+        )
     if found is None:
         raise Unreachable(
             "no farm is running here",

@@ -18,13 +18,16 @@ MAY_PASS: Final = frozenset(
 )
 
 
+_INVALID: Final = 1  # the rank of a figure that was disturbed
+
+
 def worth_it(expected: Manifest, store: Store, *, every: bool) -> list[Job]:
-    """Return the jobs of a run that were given up, or failed by a cause that may pass.
+    """Return the jobs of a run that were given up, disturbed, or failed by a cause that may pass.
 
     every: all that failed. A job without any profile is none of these: it is missing.
     """
     wanted = {each.job_id for each in expected.jobs}
-    best = winners.winners(rows.read(store, job_ids=wanted).rows)
+    best = winners.of_run(rows.read(store, job_ids=wanted).rows, expected)
     answers = cells.scope(expected, best).by_job
     chosen = []
     for each in expected.jobs:
@@ -35,8 +38,8 @@ def worth_it(expected: Manifest, store: Store, *, every: bool) -> list[Job]:
 
 
 def _is_worth_it(profile: Profile, *, every: bool) -> bool:
-    if profile.status == "infra":
-        return True
+    if profile.status == "infra" or winners.rank(profile) == _INVALID:
+        return True  # a neighbour may be gone by now
     failure = profile.failure
     if profile.status != "failed" or not isinstance(failure, Failure):
         return False

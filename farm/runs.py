@@ -154,7 +154,7 @@ def _last_good(store: Store, newest_first: Sequence[Manifest]) -> Manifest:
             held |= {each: [] for each in lacking}
             for row in rows.read(store, job_ids=lacking).rows:
                 held[row.profile.job_id].append(row)
-        best = winners.winners(row for each in ids for row in held[each])
+        best = winners.of_run((row for each in ids for row in held[each]), run)
         # Only ages count from `now`, and no flaw is one of age.
         flaw = _flaw(model.build(run, best, cards={}, now=moment(run.submitted_at)))
         if not flaw:

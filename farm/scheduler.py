@@ -198,7 +198,7 @@ def _given_up(record: Record) -> Failure:
 
 
 def _nothing_ran(expected: Manifest, job: Job, record: Record) -> Execution:
-    at = stamp(datetime.fromtimestamp(record.changed_ms / 1000, UTC))
+    at = stamp(datetime.fromtimestamp(record.at_ms / 1000, UTC))
     return Execution(
         node=record.node,
         worker="",

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from farm import answers
 from farm.catalog import rows, winners
+from farm.catalog.rows import Row
 from farm.catalog.winners import Winner
 from farm.errors import NoResult, Refused, did_you_mean
 from farm.ledger import Record
@@ -62,9 +63,9 @@ def runs(
 ) -> list[RunRow]:
     """Return the newest runs with their jobs counted by state; live: what the ledger has of one."""
     newest = manifests(store)[:limit]
-    best = _winners(store, newest)
+    held = _held(store, newest)
     return [
-        RunRow(each, Counter(row.state for row in _jobs(each, best, live(each.run_id))))
+        RunRow(each, Counter(row.state for row in _jobs(each, held, live(each.run_id))))
         for each in newest
     ]
 
@@ -80,7 +81,7 @@ def jobs(
         if each not in STATES:
             known = f"known: {', '.join(STATES)}"
             raise Refused(f"unknown state {each!r}", why=known, hint=did_you_mean(each, [*STATES]))
-    listed = _jobs(expected, _winners(store, [expected]), live)
+    listed = _jobs(expected, _held(store, [expected]), live)
     kept = [each for each in listed if not states or each.state in states]
     if states and not kept:
         raise NoResult(f"no job of run {expected.run_id} is {' or '.join(states)}")
@@ -160,14 +161,14 @@ def jobs_document(expected: Manifest, found: Sequence[JobRow]) -> answers.Jobs:
     )
 
 
-def _winners(store: Store, expected: Sequence[Manifest]) -> list[Winner]:
+def _held(store: Store, expected: Sequence[Manifest]) -> list[Row]:
     wanted = {job.job_id for manifest in expected for job in manifest.jobs}
-    return winners.winners(rows.read(store, job_ids=wanted).rows)
+    return rows.read(store, job_ids=wanted).rows
 
 
-def _jobs(expected: Manifest, best: Sequence[Winner], live: Sequence[Record]) -> list[JobRow]:
+def _jobs(expected: Manifest, held: Sequence[Row], live: Sequence[Record]) -> list[JobRow]:
     """Return every job of a run, answered by what answers it in its report."""
-    answered = cells.scope(expected, best).by_job
+    answered = cells.scope(expected, winners.of_run(held, expected)).by_job
     records = {each.key.partition(".")[0]: each for each in live}
     listed = [
         _job(each, answered.get(each.job_id, ()), records.get(each.job_id))

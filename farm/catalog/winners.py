@@ -15,6 +15,9 @@ from farm.catalog.rows import Row
 _LASTING: Final = schema.ANSWERS - {"host_oom"}
 
 
+_WITHOUT_ANSWER: Final = 3  # the rank of our own trouble, or somebody's cancel
+
+
 class Winner(NamedTuple):
     """The profile that counts for a job, a system and a repeat set; attempts: how many it beat,
     itself included."""
@@ -30,7 +33,7 @@ def rank(profile: schema.Profile) -> int:
     """
     if profile.status == "ok":
         return 1 if _validity(profile) == "invalid" else 0
-    return 2 if profile.status in ("failed", "pruned") else 3
+    return 2 if profile.status in ("failed", "pruned") else _WITHOUT_ANSWER
 
 
 def order(row: Row) -> tuple[int, int, str]:
@@ -50,6 +53,25 @@ def winners(rows: Iterable[Row]) -> list[Winner]:
     return [
         Winner(min(groups[key].values(), key=order), len(groups[key])) for key in sorted(groups)
     ]
+
+
+def of_run(rows: Iterable[Row], expected: schema.Manifest) -> list[Winner]:
+    """Return the winners as one run sees them, whatever later runs do.
+
+    Where it has an answer of its own for a job, or reused one, no profile of another run takes its
+    place, be it better: what a run said once it says for ever.
+    """
+    wanted = {each.job_id for each in expected.jobs}
+    reused = {each.profile_id for each in expected.reused}
+    held = [row for row in rows if row.profile.job_id in wanted]
+    own = [row for row in held if _is_of(row, expected.run_id, reused)]
+    settled = {row.profile.job_id for row in own if rank(row.profile) < _WITHOUT_ANSWER}
+    others = [
+        row
+        for row in held
+        if row.profile.job_id not in settled and not _is_of(row, expected.run_id, reused)
+    ]
+    return winners([*own, *others])
 
 
 def measured(
@@ -82,6 +104,10 @@ def measured(
 def usable(profile: schema.Profile) -> int:
     """Return how many repeats carry no flag that makes them invalid."""
     return sum(schema.INVALIDATING.isdisjoint(each.flags) for each in profile.repeats)
+
+
+def _is_of(row: Row, run_id: str, reused: Collection[str]) -> bool:
+    return row.profile.run_id == run_id or row.profile_id in reused
 
 
 def _answers(profile: schema.Profile, repeats: int) -> bool:

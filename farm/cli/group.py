@@ -85,10 +85,11 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         # A completion asks with half a word, and wants no error for it.
         if not ctx.resilient_parsing and args[0] not in self.commands and args[0][:1] != "-":
+            near = did_you_mean(args[0], list(self.commands))
             raise Refused(
                 f"no command {args[0]!r}",
                 why=f"known: {', '.join(self.commands)}",
-                hint=did_you_mean(args[0], list(self.commands)),
+                hint=f"`{ctx.command_path} -h` explains them" if args[0] == "help" else near,
             )
         return super().resolve_command(ctx, args)
 

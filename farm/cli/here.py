@@ -1,6 +1,8 @@
 """Measuring here and now: a farm for the length of a command, a run followed, its report."""
 
+import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 Chosen = Callable[["Sequence[Slot]"], "Sequence[Job]"]
 
 
-def farm(chosen: "Settings", devices: str, console: "Console") -> "AbstractContextManager[Here]":
+def farm(
+    chosen: "Settings", devices: str, console: "Console", *, patience_s: float | None
+) -> "AbstractContextManager[Here]":
     """Return the farm of this command: embedded broker, this machine's devices."""
     from farm.local import farm_here
 
@@ -35,6 +39,7 @@ def farm(chosen: "Settings", devices: str, console: "Console") -> "AbstractConte
         devices=devices,
         environ=os.environ,
         say=console.say,
+        patience_s=patience_s,
     )
 
 
@@ -71,10 +76,15 @@ def follow(
     store: "Store",
     *,
     console: "Console",
-    timeout_s: float | None,
+    ends: float,
 ) -> None:
-    """Measure these jobs of a run; whatever stops it, the message says how to come back."""
+    """Measure these jobs of a run; whatever stops it, the message says how to come back.
+
+    ends: when its time is up, on the monotonic clock.
+    """
     from farm.following import follow as followed
+
+    timeout_s = None if ends == math.inf else max(0.0, ends - time.monotonic())
 
     hint = f"`farm resume {expected.run_id}` measures what is missing"
     try:
@@ -99,12 +109,13 @@ def measure_again(
     """Measure the chosen jobs of runs that exist, one run after the other, and report each."""
     console, where = talk.console(), talk.store(chosen.store.value)
     where.probe()
-    with farm(chosen, devices, console) as here:
+    ends = time.monotonic() + timeout_s if timeout_s is not None else math.inf
+    with farm(chosen, devices, console, patience_s=timeout_s) as here:
         for expected, choose in wanted:
             jobs = choose(here.slots)
             served = _served(console, expected, jobs, here.slots)
             if served:
-                follow(here, expected, served, where, console=console, timeout_s=timeout_s)
+                follow(here, expected, served, where, console=console, ends=ends)
     codes = [
         conclude(
             talk,

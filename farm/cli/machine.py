@@ -73,7 +73,7 @@ def down(talk: Talk, now: bool) -> None:
     if talk.as_json:
         console.document(answers.Down(queued=queued))
         return
-    left = f"; {count(queued, 'queued job')} stay for the next `farm up`" if queued else ""
+    left = f"; {count(queued, 'queued job')} kept for the next `farm up`" if queued else ""
     console.show(f"the farm of {chosen.state.value} is down{left}")
 
 

@@ -293,9 +293,9 @@ def _tell_cancelled(talk: Talk, run_id: str, found: "Counter[str]") -> None:
         )
         return
     said = [f"cancelled {count(found['cancelled'], 'queued job')} of {run_id}"]
-    said += [f"{found['asked']} running told to end"] if found["asked"] else []
-    said += [f"{found['running']} running go on"] if found["running"] else []
-    said += [f"{found['shared']} go on for another run"] if found["shared"] else []
+    said += [f"{count(found['asked'], 'running job')} told to end"] if found["asked"] else []
+    said += [f"{count(found['running'], 'running job')} left alone"] if found["running"] else []
+    said += [f"{found['shared']} left to another run"] if found["shared"] else []
     said += [f"{ended} had ended"] if ended else []
     console.show("; ".join(said))
     if found["running"]:

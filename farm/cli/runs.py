@@ -1,5 +1,7 @@
 """The verbs that measure: a sweep from its beginning, what a run still lacks, what failed."""
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,10 +85,11 @@ def run(
     if slots:  # nothing is to be measured, so no device is waited for
         expected = published(slots)
     else:
-        with here.farm(chosen, devices, console) as farm:
+        ends = time.monotonic() + limit if limit is not None else math.inf
+        with here.farm(chosen, devices, console, patience_s=limit) as farm:
             expected = published(farm.slots)
             lacking = submit.missing(expected, where, farm.slots)
-            here.follow(farm, expected, lacking, where, console=console, timeout_s=limit)
+            here.follow(farm, expected, lacking, where, console=console, ends=ends)
     page = here.page(chosen, expected.run_id, output=output, wanted=not no_report)
     if code := here.conclude(talk, where, expected, page):
         raise click.exceptions.Exit(code)
@@ -170,7 +173,7 @@ def retry(
     watch: bool,
     timeout: str | None,
 ) -> None:
-    """Try again what failed in RUN by a cause that may pass.
+    """Try again what was disturbed in RUN, or failed by a cause that may pass.
 
     Such as a time-out, a crash, a lost worker; a model that raises, or does not fit, does so again.
     On the farm if one is up or named, else here and now.

@@ -14,7 +14,7 @@ from farm.cli.talk import Talk
 from farm.errors import NoResult, Refused, Unreachable
 
 if TYPE_CHECKING:
-    from farm.ledger import Record
+    from farm.ledger import Record, Slot
     from farm.reaching import Farm
     from farm.settings import Settings
 
@@ -51,7 +51,7 @@ def plan(
     asked = options.planned(sweeps, sets, talk=talk, effort=effort)
     where = talk.store(chosen.store.value)
     farm = None if here else reaching.find(chosen)
-    slots = farm.slots() if farm else slots_here(Path(chosen.state.value), devices)
+    slots = farm.slots() if farm else _this_machine(slots_here(Path(chosen.state.value), devices))
     outlook = submit.outlook(
         asked,
         store=where,
@@ -140,6 +140,13 @@ def nodes(talk: Talk, node: str | None) -> None:
             "no node serves this farm", hint="`farm-worker start` on a machine offers its devices"
         )
     console.show(fleet.table(found), *queues.unserved_lines(unserved))
+
+
+def _this_machine(slots: "Sequence[Slot]") -> "Sequence[Slot]":
+    """Return the slots under a name that a person knows: a node gets its own when it serves."""
+    from msgspec.structs import replace
+
+    return [replace(each, node="this machine") for each in slots]
 
 
 def _farm_to_look_at(talk: Talk, chosen: "Settings") -> "Farm | None":

@@ -281,4 +281,6 @@ def _stored(store: "Store", named: "Named") -> list[str]:
     from farm import profiles as shelf
 
     row = shelf.find(store, f"{named.manifest.run_id}/{named.label}")
-    return shelf.value(store, row, "log").text.splitlines()
+    lines = shelf.value(store, row, "log").text.splitlines()
+    # Each process has a heading, also one that printed nothing.
+    return lines if any(each and not each.startswith("── ") for each in lines) else []

@@ -6,7 +6,7 @@ local BACKOFF_MS, BACKOFF_MAX_MS, AVOID_MS = 5000, 300000, 30000
 local KEEP_S = 7 * 86400
 local ENDS = {DONE = true, FAILED = true, DEAD = true, CANCELLED = true}
 local KEPT = {'class', 'prio', 'state', 'attempt', 'infra', 'cause', 'node', 'profile_key',
-  'started', 'changed'}
+  'started', 'changed', 'at'}
 
 local function text(number) return string.format('%.0f', number) end
 
@@ -75,7 +75,8 @@ end
 -- The one place where a state changes: record, counters of every run that wants it, event.
 local function move(key, state, cause)
   local old = get(key, 'state')
-  put(key, 'state', state, 'cause', cause, 'changed', text(now()))
+  put(key, 'state', state, 'cause', cause, 'changed', text(now()),
+    'at', text(server_us() / 1000))
   for _, run in ipairs(redis.call('SMEMBERS', 'farm:jr:' .. key)) do
     if old then count(run, old, -1) end
     count(run, state, 1)
@@ -114,7 +115,8 @@ local function let_go(key, run)
   count(run, get(key, 'state'), -1)
   count(run, 'CANCELLED', 1)
   detach(key, run,
-    {state = 'CANCELLED', cause = 'cancelled', profile_key = '', changed = text(now())})
+    {state = 'CANCELLED', cause = 'cancelled', profile_key = '', changed = text(now()),
+      at = text(server_us() / 1000)})
   event(key, 'CANCELLED', 'cancelled', run)
   -- The next profile must not carry the name of a run that has let go.
   if get(key, 'run') == run then put(key, 'run', wanting(key)[1]) end

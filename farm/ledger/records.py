@@ -81,7 +81,8 @@ class Record(Struct, frozen=True, kw_only=True):
     """One entry as it stands: for people to look at.
 
     Times are milliseconds of ledger time, which is the server's clock except after it was set.
-    started_ms: when the last claim was, None if there was none yet.
+    started_ms: when the last claim was, None if there was none yet. at_ms: of the last change by
+    the server's clock, which is a date even where ledger time stood still.
     """
 
     key: str
@@ -98,6 +99,7 @@ class Record(Struct, frozen=True, kw_only=True):
     profile_key: str = ""
     started_ms: float | None = None
     changed_ms: float = 0.0
+    at_ms: float = 0.0
 
 
 class Event(Struct, frozen=True, kw_only=True):

@@ -10,9 +10,9 @@ from farm.ledger.wire import connect, reaching
 
 _FIELDS: Final = (
     *("class", "prio", "run", "state", "attempt", "infra", "cause", "node", "owner"),
-    *("progress", "profile_key", "started", "changed"),
+    *("progress", "profile_key", "started", "changed", "at"),
 )
-_RENAMED: Final = {"started": "started_ms", "changed": "changed_ms"}
+_RENAMED: Final = {"started": "started_ms", "changed": "changed_ms", "at": "at_ms"}
 _BLOCK_MAX_S: Final = 20.0  # below the time after which an answer counts as lost
 
 

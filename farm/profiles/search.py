@@ -18,6 +18,8 @@ from farm.store import Store, profile_ids
 
 _SHORTEST: Final = 6  # digits of an id; fewer are as likely a slip as a reference
 
+_WITHOUT_ANSWER: Final = ("infra", "cancelled")
+
 # What a profile may be searched by, in words as they stand in a sweep.
 KEYS: Final[Mapping[str, Callable[[Profile], str]]] = {
     "model": lambda p: p.job.workload.model.name,
@@ -57,7 +59,7 @@ def listed(
     found = rows.read(store)
     if found.rows:
         _check_keys([key for key, _ in wanted], found.rows)
-    chosen = found.rows if all_attempts else [each.row for each in winners.winners(found.rows)]
+    chosen = found.rows if all_attempts else _answers(found.rows)
     kept = [
         row
         for row in chosen
@@ -66,6 +68,22 @@ def listed(
     ]
     kept.sort(key=lambda row: (_taken(row.profile), row.profile_id), reverse=True)
     return Listed(kept, found.unreadable)
+
+
+def _answers(held: Sequence[Row]) -> list[Row]:
+    """Return the winners, without attempts that nobody misses: the job has an answer since."""
+    best = [each.row for each in winners.winners(held)]
+    answered = {
+        (row.profile.job_id, row.profile.repeat_set)
+        for row in best
+        if row.profile.status not in _WITHOUT_ANSWER
+    }
+    return [
+        row
+        for row in best
+        if row.profile.status not in _WITHOUT_ANSWER
+        or (row.profile.job_id, row.profile.repeat_set) not in answered
+    ]
 
 
 def find(store: Store, wanted: str) -> Row:
@@ -97,7 +115,7 @@ def find(store: Store, wanted: str) -> Row:
 def _of_label(store: Store, run: str, label: str) -> Row:
     named = of_label(find_run(store, run), label)
     expected = named.manifest
-    best = winners.winners(rows.read(store, job_ids={named.job_id}).rows)
+    best = winners.of_run(rows.read(store, job_ids={named.job_id}).rows, expected)
     answers = cells.scope(expected, best).by_job
     if named.job_id not in answers:
         hint = f"farm resume {expected.run_id}"

@@ -83,13 +83,18 @@ def screen(row: Row) -> list[str | Table]:
         shown += _quality(profile.quality)
     if profile.repeats:
         shown += [_repeats(profile), *_counting(profile)]
+    taken = f"ended    {execution.finished_at}; nothing was measured"
+    if execution.device.name:
+        taken = (
+            f"taken    {execution.started_at} on {execution.node}, {execution.device.name} "
+            f"({execution.device.slot}, cores {execution.device.cpus}, "
+            f"{words.count(execution.threads, 'thread')})"
+        )
     shown += [
-        f"taken    {execution.started_at} on {execution.node}, {execution.device.name} "
-        f"({execution.device.slot}, cores {execution.device.cpus}, "
-        f"{words.count(execution.threads, 'thread')}), farm {execution.farm_version}",
+        f"{taken}, farm {execution.farm_version}",
         f"job      {profile.job_id}   attempt {profile.attempt} of run {profile.run_id}",
         f"cell     {profile.cell_id}   protocol {profile.protocol_id[:12]}",
-        f"system   {profile.system_class}   {profile.system_id}",
+        f"system   {profile.system_class or words.UNKNOWN}   {profile.system_id}".rstrip(),
         f"kept     {', '.join(profile.artifacts) or 'no artefacts'}",
         f"again    farm profiles get {row.profile_id[:12]} job "
         f"| farm-worker run - --effort {execution.effort.level}",
@@ -169,14 +174,14 @@ def _repeats(profile: Profile) -> Table:
         Column("p50", "ms", right=True),
         Column("n", right=True),
         Column("warm-up"),
-        Column("wait", right=True),
+        Column("waited", "%", right=True),
         Column("doubts", cut=True),
     )
     not_counted = "replaced" if _replaced(profile) >= len(_left_out(profile)) else "no"
     lines = tuple(
         (
             Datum(str(each.index)),
-            Datum("yes" if _counts(each, profile) else not_counted),
+            Datum(_word(each, profile) or not_counted),
             Datum(words.number(each.p50_ms)),
             Datum(str(each.n)),
             Datum(f"{each.warmup_iterations} in {each.warmup_s:.1f} s, {each.warmup_stop}"),
@@ -186,6 +191,13 @@ def _repeats(profile: Profile) -> Table:
         for each in profile.repeats
     )
     return Table("", columns, lines)
+
+
+def _word(repeat: Repeat, profile: Profile) -> str:
+    """Return whether the figures are of a repeat, "" if they are not."""
+    if not INVALIDATING.isdisjoint(repeat.flags):
+        return "for want of better" if winners.usable(profile) == 0 else ""
+    return "yes"
 
 
 def _counting(profile: Profile) -> list[str]:

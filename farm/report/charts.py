@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from farm.report import dotplot, words
+from farm.report import columns, dotplot, words
 from farm.report.cells import short
 from farm.report.dotplot import Row, Spec
 from farm.report.record import Axis, Cell, Figures, Report
@@ -143,8 +143,7 @@ def _row(cell: Cell, lines: Sequence[str], series: Sequence[str]) -> Row:
     }
     figures = cell.figures
     if isinstance(figures, Figures):
-        half = figures.p50_half_ms
-        row["value"] = words.plus_minus(figures.p50_ms, half, reliable=figures.p50_reliable)
+        row["value"] = columns.p50(figures).text
         row["p50_ms"] = _drawn(figures.p50_ms)
         row["lo_ms"], row["hi_ms"] = _drawn(figures.p50_lo_ms), _drawn(figures.p50_hi_ms)
     return row

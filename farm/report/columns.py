@@ -16,7 +16,8 @@ class Measure(NamedTuple):
     show: Callable[[Figures], Datum]
 
 
-def _p50(figures: Figures) -> Datum:
+def p50(figures: Figures) -> Datum:
+    """Return the headline with what surrounds it: ± where that reads well, else the interval."""
     half, lo, hi = figures.p50_half_ms, figures.p50_lo_ms, figures.p50_hi_ms
     if half is not None and half > figures.p50_ms / 2:
         # Such an interval is lopsided, and a figure ± more than itself reads as a negative time.
@@ -82,7 +83,7 @@ _MEMORY: Final = Measure(
 )
 _REPEATS: Final = Measure(Column("repeats", right=True, spare=1), (), _repeats)
 NARROW: Final = (
-    Measure(Column("p50", "ms", right=True), ("p50_lo_ms",), _p50),
+    Measure(Column("p50", "ms", right=True), ("p50_lo_ms",), p50),
     _P99,
     _THROUGHPUT,
     _MEMORY,

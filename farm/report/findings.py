@@ -197,7 +197,9 @@ def _certainty(
         return f"too close to call: {named}"
     if surely == "unknown":
         return "unsure: an interval is missing"
-    return "the only cell measured"
+    others = [each for at, each in enumerate(cells) if at != best and each.state == "invalid"]
+    same = [each for each in others if each.model == cells[best].model]
+    return "the only valid cell" if same else "the only cell measured"
 
 
 def _figures(cell: Cell) -> Figures:

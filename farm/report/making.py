@@ -19,7 +19,7 @@ def made(store: Store, expected: Manifest, *, now: datetime) -> Report:
     Raises what the store raises when it is away.
     """
     found = rows.read(store, job_ids={each.job_id for each in expected.jobs})
-    best = winners.winners(found.rows)
+    best = winners.of_run(found.rows, expected)
     cards = _cards(store, best)
     return model.build(expected, best, cards=cards, now=now, unreadable=found.unreadable)
 

@@ -63,7 +63,7 @@ def test_what_was_given_up_is_worth_another_try_whatever_the_cause(store, every)
     "made",
     [
         {},
-        {"flags": ["contended"]},
+        {"flags": ["drifting"]},
         {"repeats": 1},
         {"status": "pruned"},
         {"status": "cancelled"},
@@ -72,6 +72,12 @@ def test_what_was_given_up_is_worth_another_try_whatever_the_cause(store, every)
 def test_what_did_not_fail_is_no_retry(store, made, every):
     """Good, doubtful, pruned; and what was cancelled is missing, which `farm resume` measures."""
     assert [] == chosen(store, make.profile(JOB, **made), every=every)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_what_was_disturbed_is_worth_another_try(store, every):
+    """The neighbour may be gone by now, and nothing else measures the cell again."""
+    assert [JOB] == chosen(store, make.profile(JOB, flags=["contended"]), every=every)
 
 
 @pytest.mark.parametrize("every", [False, True])

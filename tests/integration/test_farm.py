@@ -122,7 +122,7 @@ def test_a_cancel_takes_out_what_waits_and_lets_go_on_what_runs(fleet: Fleet) ->
 
     said = fleet.farm("cancel", run_id)
 
-    assert f"cancelled 2 queued jobs of {run_id}; 1 running go on" in said.out
+    assert f"cancelled 2 queued jobs of {run_id}; 1 running job left alone" in said.out
     assert f"next: farm cancel {run_id} --running" in said.err
     fleet.farm("watch", run_id, "-i", "0.2", code=3)
     until(lambda: not fleet.ledger.open_runs(), "the run stays open")
@@ -142,7 +142,7 @@ def test_a_cancel_of_what_runs_kills_its_child_at_once(fleet: Fleet) -> None:
     assert "nobody is here to ask" in fleet.farm("cancel", run_id, "--running", code=2).err
     said = fleet.farm("cancel", run_id, "--running", "-y")
 
-    assert "1 running told to end" in said.out
+    assert "1 running job told to end" in said.out
     until(lambda: not fleet.place.pids("workers.child"), "the child lives", seconds=10)
     until(lambda: {"CANCELLED": 1} == fleet.ledger.counts(run_id), "it is not cancelled")
     assert [] == [each for each in fleet.place.profiles() if each["status"] == "ok"]
@@ -236,7 +236,7 @@ def test_a_run_of_this_folder_is_watched_and_cancelled_from_another_terminal(pla
 
     assert "measuring" in place.farm("nodes").out
     assert "cancelled 2 queued jobs" in place.farm("cancel", "@last").out
-    assert "no farm is running here" in place.farm("submit", sweep, code=4).err
+    assert "no farm is running here that takes work" in place.farm("submit", sweep, code=4).err
     watching = place.farm("watch", "-i", "0.2", code=3)
 
     out, err = running.communicate(timeout=60)

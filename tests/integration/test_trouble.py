@@ -171,3 +171,23 @@ def test_a_run_beside_a_farm_that_is_up_uses_its_devices(place: Place) -> None:
 
     assert 2 == len(place.profiles())
     place.farm("down")
+
+
+def test_a_time_out_counts_the_wait_for_a_device(place: Place) -> None:
+    """Another folder's run has the device: 124 when the time is up, and no run is left open."""
+    holder = place.start("run", place.sweep("holder", iterations=2000, duration_us=20_000))
+    until(lambda: place.pids("workers.child"), "nothing is measured")
+
+    said = place.farm(
+        "run",
+        place.sweep("waits", batches=[7]),
+        "--timeout",
+        "2s",
+        code=124,
+        environ={"FARM_STATE": str(place.folder / "other")},
+    )
+
+    assert "no device was free within 2 s" in said.err
+    holder.terminate()
+    holder.communicate(timeout=60)
+    assert 1 == len(json.loads(place.farm("status", "--json").out)["runs"])

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farm import schema
 from farm.catalog import winners
 from tests.farm import make
 
@@ -171,3 +172,45 @@ def _key(winner: winners.Winner) -> tuple[str, str, str]:
 
 def _key_of(row) -> tuple[str, str, str]:
     return row.profile.job_id, row.profile.system_id, row.profile.repeat_set
+
+
+def test_a_run_keeps_its_own_answers_whatever_later_runs_find():
+    """What a report said once it says for ever: worse than a later one, or older."""
+    disturbed = make.row(make.profile(flags=["contended"], run_id="r-1", fence=1))
+    better = make.row(make.profile(run_id="r-2", fence=2))
+    first = make.manifest([make.job()], run_id="r-1")
+
+    assert [disturbed] == [each.row for each in winners.of_run([better, disturbed], first)]
+    assert [better] == [each.row for each in winners.winners([better, disturbed])]
+
+
+def test_a_run_keeps_what_it_reused():
+    reused = make.row(make.profile(run_id="r-0", fence=1))
+    newer = make.row(make.profile(run_id="r-2", fence=2))
+    link = schema.Reused(
+        job_id=make.job().job_id,
+        profile_id=reused.profile_id,
+        system_id=make.SYSTEM,
+        taken_at=make.STARTED,
+        environment="",
+    )
+    run = make.manifest([make.job()], run_id="r-1", reused=[link])
+
+    assert [reused] == [each.row for each in winners.of_run([newer, reused], run)]
+
+
+def test_a_run_without_an_answer_of_its_own_takes_that_of_another():
+    """It was cancelled, or its worker was lost; somebody else measured the job since."""
+    lost = make.row(make.profile(status="infra", failure=make.fault("worker_lost"), run_id="r-1"))
+    good = make.row(make.profile(run_id="r-2", fence=2))
+    run = make.manifest([make.job()], run_id="r-1")
+
+    assert good in [each.row for each in winners.of_run([lost, good], run)]
+
+
+def test_attempts_are_those_of_the_run():
+    rows = [make.row(make.profile(run_id=f"r-{at}", fence=at)) for at in (1, 2, 3)]
+
+    (found,) = winners.of_run(rows, make.manifest([make.job()], run_id="r-2"))
+
+    assert (rows[1], 1) == (found.row, found.attempts)

@@ -139,7 +139,7 @@ BAD = ["contended"]
         ),
         (
             [BAD, BAD, BAD, BAD],
-            ["yes"] * 4,
+            ["for want of better"] * 4,
             "repeats  none is good; the figures are of all of them",
         ),
     ],
