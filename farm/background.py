@@ -80,10 +80,10 @@ def start(
     while time.monotonic() < deadline:
         code = keeper.poll()
         record = found(state)
-        if code is not None:
-            raise said(_tail(log), code, who="the farm of this machine")
-        if record is not None and record.pid == keeper.pid and record.since:
+        if record is not None and record.since:  # ours, or that of somebody who was a bit faster
             return record
+        if code is not None and record is None:
+            raise said(_tail(log), code, who="the farm of this machine")
         line = _waiting(state)
         if line and line != told:
             told, deadline = line, time.monotonic() + READY_S
@@ -112,6 +112,15 @@ def stop(
             say("waiting for the jobs in hand; `farm down --now` gives them back instead")
         wait(0.05)
     return True
+
+
+def end_leftover(state: Path) -> bool:
+    """End a broker whose keeper was killed, unless somebody uses it; return whether one ended."""
+    if embedded.running(state) is None:
+        return False
+    with embedded.broker(state):  # we are a user of it now, and the last one stops it
+        pass
+    return embedded.running(state) is None
 
 
 # ── the keeper itself ────────────────────────────────────────────────────────────────────────────

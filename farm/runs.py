@@ -55,6 +55,11 @@ def manifests(store: Store) -> list[Manifest]:
     return _read(store).runs
 
 
+def damaged(store: Store) -> dict[str, Bad]:
+    """Return by id the runs whose manifests cannot be read, and why."""
+    return _read(store).damaged
+
+
 def stamp(at: datetime) -> str:
     """Return a time as documents hold it: UTC, in milliseconds."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -52,6 +52,7 @@ class Scheduler:
         self._ledger, self._app, self._store = ledger, app, store
         self._me = f"scheduler-{os.getpid()}-{secrets.token_hex(4)}"
         self._away = ""
+        self._told: set[str] = set()
 
     def step(self) -> list[Done]:
         """Do what is due now and return it; whoever calls it does so about once a second.
@@ -86,8 +87,10 @@ class Scheduler:
                 slots=self._ledger.slots(),
                 resubmitted=self._ledger.resubmitted(run_id),
             )
-        except (NotFound, Bad) as error:  # without its manifest nobody can say what is missing
+        except NotFound as error:  # the store may be another one just now, so the run stays open
             _check_mounted(self._store)
+            return self._say_once(run_id, str(error))
+        except Bad as error:  # nobody can say what is missing
             self._ledger.close_run(run_id)
             return [Done("damaged", run_id, 0, str(error))]
         if again:
@@ -96,6 +99,12 @@ class Scheduler:
             return [Done("resubmitted", run_id, again, "the store lacks their profiles")]
         self._ledger.close_run(run_id)
         return [Done("closed", run_id, sum(counts.values()), "")]
+
+    def _say_once(self, run_id: str, why: str) -> list[Done]:
+        if run_id in self._told:
+            return []
+        self._told.add(run_id)
+        return [Done("damaged", run_id, 0, why)]
 
 
 def _check_mounted(store: Store) -> None:

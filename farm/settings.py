@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
 
@@ -28,10 +28,18 @@ DEFAULTS: Final[Mapping[str, str]] = {
 READ: Final = "read"
 
 _BROKERS: Final = ("redis", "rediss", "unix")
+_OPTIONS: Final = frozenset(
+    (
+        *("db", "username", "password", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile"),
+        *("ssl_cert_reqs", "ssl_check_hostname"),
+    )
+)
+_NAME_BYTES: Final = 255
 _PATHS: Final = ("store", "state")
 _TABLE: Final = ("tool", "farm")  # where our settings stand in a pyproject.toml
 # Up to the last @: a password may hold what it should not, and hiding too much hurts nobody.
-_SECRET: Final = re.compile(r"(?<=://)([^/@\s:]*:)\S*(?=@)|([?&]password=)[^&\s'\"]+")
+_SECRET: Final = re.compile(r"(?<=://)([^/@:]*:).*(?=@)", re.DOTALL)
+_QUERY: Final = re.compile(r"(://[^?]*\?).+", re.DOTALL)  # where a password may stand as well
 _LONGEST: Final = 60  # of a bad value, as a message quotes it
 
 
@@ -111,7 +119,7 @@ def files(config: str | None, *, env: Mapping[str, str], cwd: Path, home: Path) 
 
 def shown(value: str) -> str:
     """Return the value as it may be printed: the password of a URL is hidden."""
-    return _SECRET.sub(lambda found: f"{found[1] or found[2]}***", value)
+    return _QUERY.sub(r"\1***", _SECRET.sub(r"\1***", value))
 
 
 def _place(path: Path) -> File:
@@ -173,6 +181,8 @@ def _from_file(key: str, value: object, file: File, home: Path) -> Setting:
 def _checked(key: str, value: str, origin: str) -> Setting:
     if not value.isprintable() or (not value and key != "broker"):
         raise Refused(f"{origin}: {key} is {_brief(value)}", why="expected printable text")
+    if key in _PATHS and max(map(len, os.fsencode(value).split(b"/"))) > _NAME_BYTES:
+        raise Refused(f"{origin}: {key} is {_brief(value)}", why="a name in it is too long")
     if key == "effort" and value not in LEVELS:
         why = f"known: {', '.join(LEVELS)}"
         hint = did_you_mean(value, list(LEVELS))
@@ -186,13 +196,16 @@ def _check_broker(value: str, origin: str) -> None:
     """Raise Refused unless the value is the address of a Redis-protocol server."""
     try:
         parts = urlsplit(value)
-        fits = parts.scheme in _BROKERS and (parts.path if parts.scheme == "unix" else parts.netloc)
+        where = parts.path if parts.scheme == "unix" else parts.netloc
+        fits = parts.scheme in _BROKERS and bool(where)
         _ = parts.port  # raises where it is no number, or too large
+        options = parse_qs(parts.query, strict_parsing=bool(parts.query))
+        fits = fits and options.keys() <= _OPTIONS and options.get("db", ["0"])[0].isdecimal()
     except ValueError:
-        fits = ""
+        fits = False
     if not fits:
         raise Refused(
-            f"{origin}: broker {_brief(value)} is no address of a Redis server",
+            f"{origin}: broker is no address of a Redis server",  # what it is may be a password
             why="write redis://HOST:PORT/0, rediss://HOST:PORT/0 or unix:///SOCKET; in a password "
             "write / as %2F and @ as %40",
             hint="leave it empty for the farm of this machine: `farm up`",

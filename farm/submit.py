@@ -7,7 +7,7 @@ says what it expects, and `resume` is nothing but: manifest minus what the store
 import getpass
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
@@ -26,6 +26,7 @@ from farm.schema import (
     Labelled,
     Manifest,
     Order,
+    Profile,
     Quality,
     Reused,
     Skipped,
@@ -115,26 +116,39 @@ def missing(expected: Manifest, store: Store, slots: Sequence[Slot]) -> list[Job
     """Return what the manifest expects and the store lacks.
 
     What this run has already sent counts, also a failure or a contended figure whose retries are
-    spent; so does what was measured under a live system by anybody since.
+    spent; and so does one of another run that shared the job since. Anything else counts where it
+    is good. Both only as measured under a live system.
     """
     answered = {each.job_id for each in expected.reused}
     wanted = [each.job_id for each in expected.jobs if each.job_id not in answered]
     found = rows.read(store, job_ids=wanted)
+    systems = {slot.system_id for slot in slots}
     answered |= {
-        row.profile.job_id
-        for row in found.rows
-        if row.profile.run_id == expected.run_id
-        and row.profile.status not in ("infra", "cancelled")
+        row.profile.job_id for row in found.rows if _is_sent(row.profile, expected, systems)
     }
     repeat_set = expected.repeat_set if expected.repeat_set != "base" else None
     good = winners.measured(
         found.rows,
-        system_ids={slot.system_id for slot in slots},
+        system_ids=systems,
         repeats=expected.effort.repeats,
         repeat_set=repeat_set,
     )
     lacking = [each for each in wanted if each not in answered and each not in good]
     return [_job(expected, each, store) for each in lacking]
+
+
+def _is_sent(profile: Profile, expected: Manifest, systems: Collection[str]) -> bool:
+    if profile.status in ("infra", "cancelled"):
+        return False
+    if profile.run_id == expected.run_id:
+        return True
+    # Two runs that share a job share its failure too; each trying it anew would take as long again.
+    is_shared = (
+        profile.execution.finished_at >= expected.submitted_at
+        and profile.repeat_set == expected.repeat_set
+        and profile.system_id in systems
+    )
+    return is_shared and winners.rank(profile) > 0
 
 
 def _job(expected: Manifest, job_id: str, store: Store) -> Job:

@@ -67,6 +67,7 @@ class Watch:
             for each in expected.jobs
         }
         self._seen: dict[str, _Seen] = {}
+        self._ever: set[str] = set()
         self._counts: Counter[str] = Counter()
         self._ended: deque[str] = deque(maxlen=_SHOWN)
         self._took: deque[float] = deque(maxlen=_RECENT)
@@ -154,7 +155,8 @@ class Watch:
         return Moved(key.partition(".")[0], line.label, line)
 
     def _before(self) -> int:
-        return len(self._expected.jobs) - len(self._seen)
+        """How many jobs the ledger never held; one that it has lost is not done by that."""
+        return len(self._expected.jobs) - len(self._ever)
 
     def _take_in(self) -> None:
         if self._ledger.is_trimmed(self._after):
@@ -199,6 +201,7 @@ class Watch:
             if not seen.owner:  # whoever ends an entry lets go of it first
                 seen = seen._replace(owner=former.owner, node=former.node)
         self._seen[key] = seen
+        self._ever.add(key)
         self._counts[seen.state] += 1
         if seen.state in ENDS:
             self._ended.append(key)

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import click
 from farm.cli import options
 from farm.cli.group import verb
 from farm.cli.talk import Talk
-from farm.errors import NoResult, Refused
+from farm.errors import NoResult, Refused, Unreachable
 
 if TYPE_CHECKING:
     from farm.background import Up
@@ -66,9 +67,16 @@ def down(talk: Talk, now: bool) -> None:
     chosen, console = talk.settings(), talk.console()
     record = background.found(Path(chosen.state.value))
     if record is None:
-        raise NoResult(f"no farm is up in {chosen.state.value!r}", hint="`farm up` starts one")
-    farm = reaching.find(chosen)
-    queued = sum(farm.ledger.ready().values()) if farm else 0
+        ended = background.end_leftover(Path(chosen.state.value))
+        raise NoResult(
+            f"no farm is up in {chosen.state.value!r}",
+            why="a broker that one had left behind is ended" if ended else "",
+            hint="`farm up` starts one",
+        )
+    queued = 0
+    with suppress(Unreachable):  # a farm whose broker is gone must end as well
+        farm = reaching.find(chosen)
+        queued = sum(farm.ledger.ready().values()) if farm else 0
     background.stop(record, now=now, say=console.say)
     if talk.as_json:
         console.document(answers.Down(queued=queued))

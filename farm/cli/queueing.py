@@ -10,7 +10,7 @@ import click
 from farm.cli import completing, options
 from farm.cli.group import verb
 from farm.cli.talk import Talk
-from farm.errors import NoResult
+from farm.errors import Bad, NoResult
 
 if TYPE_CHECKING:
     from farm.ledger import Slot
@@ -157,8 +157,16 @@ def send_again(
     from farm import submit as work
 
     slots, console = farm.slots(), talk.console()
+    damaged = False
     for expected, choose in wanted:
-        jobs = choose(slots)
+        try:
+            jobs = choose(slots)
+        except Bad as error:
+            if len(wanted) == 1:
+                raise
+            console.warn(f"{expected.run_id} is left out: {error}")
+            damaged = True
+            continue
         sent = work.enqueue(expected, jobs, farm.ledger)
         unserved = queues.unserved(jobs, slots)
         if talk.as_json:
@@ -180,6 +188,8 @@ def send_again(
     if watch:
         for expected, _ in wanted:
             follow(talk, farm, store, expected, timeout_s=timeout_s)
+    if damaged:
+        raise click.exceptions.Exit(Bad.exit_code)
 
 
 def follow(

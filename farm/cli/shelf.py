@@ -9,7 +9,7 @@ import click
 from farm.cli import completing, options
 from farm.cli.group import Verbs, verb
 from farm.cli.talk import Talk
-from farm.errors import NoResult, Stopped
+from farm.errors import NoResult, Refused, Stopped
 
 if TYPE_CHECKING:
     from farm.console import Console
@@ -163,6 +163,8 @@ def pull(
     from farm import profiles as shelf
     from farm.report.words import count
 
+    if not output:
+        raise Refused("cannot write ''", why="a folder without a name")
     where, console = talk.store(talk.settings(store=store).store.value), talk.console()
     found = shelf.listed(where, wheres, since=None, all_attempts=False, now=datetime.now(UTC))
     _complain(console, found)

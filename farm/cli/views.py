@@ -97,6 +97,8 @@ def status(
     if run_id is None:
         if states:
             raise Refused("--state filters the jobs of a run", hint="name one: `farm status RUN`")
+        for error in runs.damaged(where).values():
+            console.warn(str(error))
         listed = standing.runs(where, limit=limit, live=_live(farm))
         if talk.as_json:
             console.document(standing.runs_document(listed, unserved))

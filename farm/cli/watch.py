@@ -11,7 +11,7 @@ import click
 from farm.cli import completing, here, options
 from farm.cli.group import verb
 from farm.cli.talk import Talk
-from farm.errors import NoResult, Stopped
+from farm.errors import NoResult, Refused, Stopped
 
 if TYPE_CHECKING:
     from farm.console import RunState
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _FIRST_LINES_S: Final = 3.0  # a running job answers within a beat of its slot worker
 _ASK_S: Final = 5.0
 _NO_SCHEDULER_S: Final = 10.0
+_CLOSING_S: Final = 60.0  # a scheduler that cannot read the run never closes it
 
 
 @verb(examples=("farm watch", "farm watch r-7f3a91 --timeout 30m", "farm watch --json | jq ."))
@@ -56,6 +57,8 @@ def watch(
     from farm import reaching
     from farm.runs import find_run
 
+    if math.isnan(interval):
+        raise Refused("--interval nan is no number of seconds")
     chosen = talk.settings(store=store)
     where, limit = talk.store(chosen.store.value), options.duration(timeout)
     expected = find_run(where, run_id)
@@ -87,7 +90,8 @@ def shown(
         age_s = (datetime.now(UTC) - moment(expected.submitted_at)).total_seconds()
         began = time.monotonic() - max(0.0, age_s)
         view = Watch(expected, ledger=farm.ledger, store=store, began=began)
-        if view.is_known:
+        is_over = view.is_ended and expected.run_id not in farm.ledger.open_runs()
+        if view.is_known and not is_over:
             try:
                 with console.progress() as progress:
 
@@ -111,7 +115,7 @@ def shown(
 
 def _ended(talk: Talk, store: "Store", expected: "Manifest") -> int:
     from farm import answers
-    from farm.report import making, record
+    from farm.report import making, record, words
     from farm.runs import stamp
 
     report = making.made(store, expected, now=datetime.now(UTC))
@@ -129,7 +133,7 @@ def _ended(talk: Talk, store: "Store", expected: "Manifest") -> int:
         )
         return code
     counts = " · ".join(f"{each.number} {each.text}" for each in record.tally(report))
-    console.show(f"{expected.name}  {expected.run_id}   ended: {counts}")
+    console.show(f"{words.visible(expected.name)}  {expected.run_id}   ended: {counts}")
     missing = report.counts.get("missing", 0)
     console.next(f"farm {'resume' if missing else 'report'} {expected.run_id}")
     return code
@@ -143,13 +147,16 @@ def _closing(farm: "Farm", expected: "Manifest") -> Callable[[], bool]:
     """
     ledger = farm.ledger
     led = time.monotonic() if ledger.leader("scheduler") else -math.inf
+    ended = math.inf
 
     def is_closed() -> bool:
-        nonlocal led
+        nonlocal led, ended
         if expected.run_id not in ledger.open_runs():
             return True
-        led = time.monotonic() if ledger.leader("scheduler") else led
-        return time.monotonic() - led > _NO_SCHEDULER_S
+        now = time.monotonic()
+        ended = min(ended, now)
+        led = now if ledger.leader("scheduler") else led
+        return now - led > _NO_SCHEDULER_S or now - ended > _CLOSING_S
 
     return is_closed
 

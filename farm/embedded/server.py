@@ -148,7 +148,7 @@ def _read(folder: Path) -> _Record | None:
     """Return what is written down about the server, None if nothing usable is."""
     try:
         return _Record(**json.loads((folder / "broker.json").read_bytes()))
-    except (FileNotFoundError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError):
         return None
 
 

@@ -32,11 +32,11 @@ class Scope(NamedTuple):
 def scope(manifest: schema.Manifest, found: Iterable[Winner]) -> Scope:
     """Return the winners that belong to the run, each job's best first.
 
-    Its own profiles and those it reused belong to it. Where a job has neither, a good profile of
-    its repeat set counts that another run took since this one began, under a system that this run
-    used if it used any: the two runs shared the job. One from before would have been reused if it
-    were an answer; so an interrupted run lacks what `resume` would measure, and a report does not
-    change when a later run measures the same jobs under a newer driver.
+    Its own profiles and those it reused belong to it. Where a job has neither, a profile of its
+    repeat set counts that another run took since this one began, under a system that this run used
+    if it used any: the two runs shared the job, and what came of it. One from before would have
+    been reused if it were an answer; and a report does not change when a later run measures the
+    same jobs under a newer driver.
     """
     expected = {each.job_id for each in manifest.jobs}
     reused = {each.profile_id for each in manifest.reused}
@@ -142,7 +142,7 @@ def _is_shared(winner: Winner, manifest: schema.Manifest, systems: set[str]) -> 
     profile = winner.row.profile
     if profile.repeat_set != manifest.repeat_set:
         return False
-    if profile.execution.finished_at < manifest.submitted_at or winners.rank(profile) in (1, 3):
+    if profile.execution.finished_at < manifest.submitted_at or winners.rank(profile) == 3:
         return False
     return profile.system_id in systems if systems else True
 

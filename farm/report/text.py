@@ -66,7 +66,7 @@ def heading(report: Report) -> str:
     states = " · ".join(f"{each.number} {each.text}" for each in tally(report))
     total = words.count(report.expected, "cell")
     whole = "COMPLETE" if report.complete else "PARTIAL"
-    return f"{report.name}  {report.run_id}   {total}: {states or 'none'}   {whole}"
+    return f"{words.visible(report.name)}  {report.run_id}   {total}: {states or 'none'}   {whole}"
 
 
 def asked(report: Report) -> str:

@@ -390,7 +390,8 @@ def test_a_run_whose_documents_are_damaged_is_said_and_closed(store, ledger, bel
 
     assert ("damaged", make.RUN, 0) == (done.event, done.run_id, done.jobs)
     assert done.why
-    assert ([], []) == (scheduler.step(), ledger.open_runs())
+    left = [make.RUN] if damage == "gone" else []  # the store may be another one just now
+    assert ([], left) == (scheduler.step(), ledger.open_runs())
 
 
 def test_a_store_that_is_not_mounted_closes_no_run(store, ledger, bell, caplog):

@@ -210,7 +210,9 @@ def test_a_password_is_never_a_flag_and_never_shown(cwd: Path, home: Path) -> No
     [
         ("redis://:s3cret@host/0", "redis://:***@host/0"),
         ("redis://me:s3@cr:et@host/0", "redis://me:***@host/0"),
-        ("redis://host/0?a=1&password=s3cret&b=2", "redis://host/0?a=1&password=***&b=2"),
+        ("redis://host/0?db=1&password=s3cret", "redis://host/0?***"),
+        ("redis://me:s3 cr@et@host/0", "redis://me:***@host/0"),
+        ("redis://me:s3?cr@host/0?pass%77ord=s3cret", "redis://me:***@host/0?***"),
         ("redis://me@host:6380/0", "redis://me@host:6380/0"),
         ("redis://host:6380/0", "redis://host:6380/0"),
         ("redis://me:s/cr@et@host:7000/0", "redis://me:***@host:7000/0"),
@@ -231,11 +233,18 @@ def test_what_is_shown_of_a_url_is_all_but_its_password(url: str, told: str) -> 
         "redis://me:s3/cret@host:7000/0",
         "unix://",
         "amqp://me:s3cret@box/",
+        "redis:s3cret@h",
+        "redis//:s3cret@h/0",
+        ":s3cret@h:1",
+        "redis://u:s3cret",
+        "redis://h/0?foo=s3cret",
+        "redis://h/0?db=abc",
+        "redis://h/0?socket_timeout=x",
     ],
 )
 def test_a_broker_that_is_no_address_is_refused_where_it_is_named(cwd, home, url) -> None:
     """With its origin and how to write one, and without its password."""
-    with pytest.raises(Refused, match=r"^FARM_BROKER: broker '") as caught:
+    with pytest.raises(Refused, match=r"^FARM_BROKER: broker is no address") as caught:
         _load(cwd, home, env={"FARM_BROKER": url})
 
     assert "redis://HOST:PORT/0" in caught.value.why

@@ -426,15 +426,25 @@ def _published(store, asked, expected, *slots) -> list[schema.Job]:
         ({"status": "cancelled"}, True),
         ({"system_id": make.OTHER_SYSTEM}, False),
         ({"run_id": "r-other"}, False),
-        ({"run_id": "r-other", "flags": ["contended"]}, True),
+        ({"run_id": "r-other", "flags": ["contended"]}, False),
+        ({"run_id": "r-other", "flags": ["contended"], "system_id": make.OTHER_SYSTEM}, True),
+        ({"run_id": "r-other", "flags": ["contended"], "repeat_set": "r-other"}, True),
+        (
+            {"run_id": "r-other", "flags": ["contended"], "finished_at": "2020-01-01T00:00:00Z"},
+            True,
+        ),
         ({"run_id": "r-other", "repeats": 1}, True),
         ({"run_id": "r-other", "system_id": make.OTHER_SYSTEM}, True),
-        ({"run_id": "r-other", "status": "failed", "failure": make.fault("crashed")}, True),
+        ({"run_id": "r-other", "status": "failed", "failure": make.fault("crashed")}, False),
+        ({"run_id": "r-other", "status": "infra", "failure": make.fault("store")}, True),
         ({"run_id": "r-other", "status": "failed", "failure": make.fault("oom")}, False),
     ],
 )
 def test_missing_is_the_manifest_minus_what_the_store_holds(store, made, is_missing):
-    """What this run has sent counts, whatever it is but our own trouble; of others only answers."""
+    """What this run has sent counts, whatever it is but our own trouble.
+
+    Of others what is good, and what came of a job that both wanted.
+    """
     document = make.profile(**made)
     expected = make.manifest([document.job])
     make.put(store, document)

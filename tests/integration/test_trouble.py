@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from farm import embedded
 from tests.farm.doctor.sound import listening, redis_like
 from tests.integration.farm_here import Place, until
 
@@ -137,7 +138,8 @@ def test_a_keeper_that_was_killed_leaves_nothing_in_the_way(place: Place) -> Non
     os.kill(up["pid"], signal.SIGKILL)
 
     until(lambda: not place.pids("farm-worker"), "the agent outlives its keeper")
-    assert "no farm is up" in place.farm("down", code=3).err
+    assert "a broker that one had left behind is ended" in place.farm("down", code=3).err
+    assert not place.pids("broker.conf")
     assert "no farm is running here" in place.farm("submit", sweep, code=4).err
     assert run_id in place.farm("status").out
     again = json.loads(place.farm("up", "--json").out)
@@ -146,6 +148,37 @@ def test_a_keeper_that_was_killed_leaves_nothing_in_the_way(place: Place) -> Non
     place.farm("down")
     ok = [each["job_id"] for each in place.profiles() if each["status"] == "ok"]
     assert 2 == len(ok) == len(set(ok))
+
+
+def test_a_farm_whose_broker_died_still_goes_down(place: Place) -> None:
+    """It cannot say what is queued, and must end all the same."""
+    with embedded.broker(place.folder / "elsewhere") as server:
+        environ = {"FARM_BROKER": server.url}
+        place.farm("up", environ=environ)
+        os.kill(server.pid, signal.SIGKILL)
+
+        assert "is down" in place.farm("down", "--now", environ=environ).out
+
+    assert not place.pids("farm-worker")
+
+
+def test_a_resume_of_all_goes_on_behind_a_damaged_run(place: Place) -> None:
+    """The command after a disaster must not stop at the first thing that is broken."""
+    for name, batch in (("older", 1), ("newer", 2)):
+        place.farm("up")
+        place.farm("submit", place.sweep(name, batches=[batch]), "-S", "device=h300")
+        place.farm("cancel", "@last")
+        place.farm("down")
+    newest = place.manifest()["jobs"][0]["job_id"]
+    (document,) = (place.folder / ".farm/store/jobs").rglob(f"{newest}.json")
+    document.write_text("{")
+    place.farm("up")
+
+    said = place.farm("resume", "@all", "--json", code=1)
+
+    assert "is left out: the document of job" in said.err
+    assert [1] == [len(json.loads(line)["job_ids"]) for line in said.out.splitlines()]
+    place.farm("down")
 
 
 def test_a_second_keeper_is_refused_and_a_second_up_is_welcome(place: Place) -> None:
