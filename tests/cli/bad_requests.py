@@ -224,7 +224,7 @@ REQUESTS: Final[dict[str, list[tuple[str, int]]]] = {
         ("watch -i nan", 2),
         ("FARM_STATE=file.txt/x nodes", 4),
         (
-            "FARM_STATE=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx status",
+            f"FARM_STATE={'x' * 300} status",
             2,
         ),
         ("FARM_BROKER=redis://127.0.0.1:1/0?foo=bar nodes", 2),
