@@ -96,22 +96,23 @@ def start(
 
 def stop(
     record: Up, *, now: bool, say: Callable[[str], None], wait: Callable[[float], None] = time.sleep
-) -> bool:
-    """End the farm and return whether it was this that ended it; jobs in hand end first.
+) -> None:
+    """End the farm; jobs in hand end first. now: they are given back instead."""
 
-    now: they are given back instead.
-    """
+    def is_there() -> bool:  # a number that belongs to another process by now is left alone
+        return embedded.started(record.pid) == record.started
+
     for _ in range(2 if now else 1):
         with suppress(ProcessLookupError):
-            os.kill(record.pid, signal.SIGTERM)
+            if is_there():
+                os.kill(record.pid, signal.SIGTERM)
         wait(0.1)
-    began, told = time.monotonic(), False
-    while embedded.started(record.pid) == record.started:
+    began, told = time.monotonic(), now
+    while is_there():
         if not told and time.monotonic() - began > 2.0:
             told = True
             say("waiting for the jobs in hand; `farm down --now` gives them back instead")
         wait(0.05)
-    return True
 
 
 def end_leftover(state: Path) -> bool:
