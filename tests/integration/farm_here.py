@@ -74,6 +74,7 @@ class Place:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_hear_ctrl_c,
         )
 
     def farm(self, *words: str, code: int = 0, environ: Mapping[str, str] | None = None) -> "Said":
@@ -122,6 +123,11 @@ class Place:
         """Nothing that was started here is left."""
         words = ("workers.child", "workers.tasks", "farm-worker", "valkey-server", "redis-server")
         until(lambda: not any(self.pids(word) for word in words), "processes are left")
+
+
+def _hear_ctrl_c() -> None:
+    """A shell lets what it runs in the background ignore Ctrl-C, and that is inherited."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Said:
