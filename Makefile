@@ -89,8 +89,12 @@ imports: $(WORK)
 unit: $(WORK)
 	$(PYTEST) --numprocesses auto --dist loadfile --durations=10 -m 'not long and not ($(SERVERS))'
 
+# Two that measure disturb each other, and two that drive a farm share the device: those run alone.
 integration: $(WORK) browser
-	$(PYTEST) --durations=10 -m 'not long and ($(SERVERS))'
+	$(PYTEST) --numprocesses auto --dist loadfile --durations=10 --ignore tests/integration \
+	  -m 'not long and ($(SERVERS)) and not (timing or browser)'
+	$(PYTEST) --durations=10 -m 'not long and ($(SERVERS))' tests/integration
+	$(PYTEST) --durations=10 --ignore tests/integration -m 'not long and (timing or browser)'
 
 # The browser tests skip, with their reason, where nobody may install a browser.
 browser:

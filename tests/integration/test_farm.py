@@ -194,6 +194,7 @@ def test_the_log_of_a_running_job_is_followed_and_that_of_an_ended_one_read(flee
     assert "stepped" in ended.out
 
 
+@pytest.mark.long
 def test_high_priority_goes_first(fleet: Fleet) -> None:
     """What runs is not interrupted; what waits gives way."""
     first = fleet.submit(fleet.place.sweep("first", batches=[1, 2]))

@@ -89,7 +89,9 @@ def test_ctrl_c_leaves_an_open_run_that_resume_completes(place: Place) -> None:
     assert "nothing is missing" in place.farm("resume", run_id).err
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL]
+)
 def test_a_killed_command_leaves_nothing_running(place: Place, number: signal.Signals) -> None:
     """The workers end with the command, whatever it dies of; the store can complete the run."""
     sweep = place.sweep("gone", batches=[1, 2])
@@ -114,6 +116,7 @@ def test_a_time_out_leaves_an_open_run(place: Place) -> None:
     assert "2 ok" in place.farm("resume", "@last").out
 
 
+@pytest.mark.long
 def test_two_runs_at_once_share_the_machine(place: Place) -> None:
     """The second run waits for the same device, and both end complete."""
     first = started(place, place.sweep("one", batches=[1, 2]))

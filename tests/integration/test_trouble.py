@@ -162,6 +162,7 @@ def test_a_farm_whose_broker_died_still_goes_down(place: Place) -> None:
     assert not place.pids("farm-worker")
 
 
+@pytest.mark.long
 def test_a_resume_of_all_goes_on_behind_a_damaged_run(place: Place) -> None:
     """The command after a disaster must not stop at the first thing that is broken."""
     for name, batch in (("older", 1), ("newer", 2)):
@@ -181,6 +182,7 @@ def test_a_resume_of_all_goes_on_behind_a_damaged_run(place: Place) -> None:
     place.farm("down")
 
 
+@pytest.mark.long
 def test_a_second_keeper_is_refused_and_a_second_up_is_welcome(place: Place) -> None:
     place.farm("up")
 
@@ -196,6 +198,7 @@ def test_a_second_keeper_is_refused_and_a_second_up_is_welcome(place: Place) -> 
     place.farm("down")
 
 
+@pytest.mark.long
 def test_a_run_beside_a_farm_that_is_up_uses_its_devices(place: Place) -> None:
     """There is one broker in a folder, and a device measures one job at a time."""
     place.farm("up")
