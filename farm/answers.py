@@ -267,7 +267,10 @@ class Pulled(Answer, frozen=True, kw_only=True, tag="farm.pulled/v1"):
 
 
 class Up(Answer, frozen=True, kw_only=True, tag="farm.up/v1"):
-    """A farm that runs on this machine; started: whether it was this command that started it."""
+    """A farm that runs on this machine; started: whether it was this command that started it.
+
+    broker: without its password, "" for the embedded one. devices: NODE/SLOT of each.
+    """
 
     started: bool
     pid: int

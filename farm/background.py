@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from farm import broker, embedded, scheduler
 from farm.errors import Refused, TimedOut
-from farm.ledger import Ledger, Slot
-from farm.local import Agents, await_slots, said
+from farm.ledger import Ledger
+from farm.local import Agents, await_slots, said, slots_here
+from farm.settings import shown
 from farm.store import Store, place
 
 READY_S: Final = 90.0
@@ -31,12 +33,18 @@ _STOP_S: Final = 3600.0  # the agent has a limit of its own for the jobs in hand
 
 
 class Up(Struct, frozen=True, kw_only=True):
-    """What is written down about a farm that is up. broker: without its password."""
+    """What is written down about a farm that is up.
+
+    broker: without its password, "" for the embedded one. devices: as asked for. slots: NODE/SLOT
+    of each. since: "" until they answer.
+    """
 
     pid: int
     started: str
     store: str
     broker: str
+    devices: str
+    slots: list[str]
     since: str
 
 
@@ -58,11 +66,11 @@ def start(
     environ: Mapping[str, str],
     say: Callable[[str], None],
     wait: Callable[[float], None] = time.sleep,
-) -> Up:
-    """Start the keeper and return once its devices answer; words: of `farm up --foreground`.
+) -> tuple[Up, bool]:
+    """Start the keeper and return the farm once its devices answer, and whether it is that one.
 
-    Raises what the keeper said if it ended, TimedOut if it needs too long; it is left to itself
-    then.
+    It is not where somebody else was a bit faster. words: of `farm up --foreground`. Raises what
+    the keeper said if it ended, TimedOut if it needs too long; it is left to itself then.
     """
     _make(state)
     log = state / "up.log"
@@ -80,8 +88,8 @@ def start(
     while time.monotonic() < deadline:
         code = keeper.poll()
         record = found(state)
-        if record is not None and record.since:  # ours, or that of somebody who was a bit faster
-            return record
+        if record is not None and record.since:
+            return record, record.pid == keeper.pid
         if code is not None and record is None:
             raise said(_tail(log), code, who="the farm of this machine")
         line = _waiting(state)
@@ -145,6 +153,16 @@ def keep(
     folder has a farm that is up, NoResult if no device answers.
     """
     _make(state)
+    mine = [f"{each.node}/{each.slot}" for each in slots_here(state, devices)]
+    record = Up(
+        pid=os.getpid(),
+        started=embedded.started(os.getpid()) or "",
+        store=place(store_url),
+        broker=shown(broker_url),
+        devices=devices,
+        slots=mine,
+        since="",
+    )
     with ExitStack() as kept:
         kept.enter_context(_alone(state))
         stops = kept.enter_context(_signals())
@@ -159,24 +177,23 @@ def keep(
 
         agents = Agents(agent)
         try:
-            mine = scheduler.Scheduler(ledger, broker.connect(url), store)
-            _write(state, store=place(store_url), url=url, since="")
-            _until_served(ledger, agents, say, stops)
-            _write(state, store=place(store_url), url=url, since=at())
+            looks_after = scheduler.Scheduler(ledger, broker.connect(url), store)
+            _write(state, record)
+            await_slots(
+                ledger,
+                agents,
+                say,
+                enough=lambda: stops.heard(0.0),
+                is_mine=lambda slot: f"{slot.node}/{slot.slot}" in mine,
+            )
+            _write(state, replace(record, since=at()))
             while not stops.heard(STEP_S):
                 agents.look_after()
-                for each in mine.step():
+                for each in looks_after.step():
                     did(each)
         finally:
             _end(agents, stops)
             (state / "up.json").unlink(missing_ok=True)
-
-
-def _until_served(
-    ledger: Ledger, agents: Agents, say: Callable[[str], None], stops: "_Stops"
-) -> list[Slot]:
-    """Wait for the slots of this machine, unless we are told to end meanwhile."""
-    return await_slots(ledger, agents, say, enough=lambda: stops.heard(0.0))
 
 
 def _end(agents: Agents, stops: "_Stops") -> None:
@@ -242,16 +259,10 @@ def _alone(state: Path) -> Iterator[None]:
         yield
 
 
-def _write(state: Path, *, store: str, url: str, since: str) -> None:
+def _write(state: Path, record: Up) -> None:
     import msgspec
 
-    from farm.settings import shown
-
-    pid = os.getpid()
-    record = Up(
-        pid=pid, started=embedded.started(pid) or "", store=store, broker=shown(url), since=since
-    )
-    partial = state / f".up.json.{pid}"
+    partial = state / f".up.json.{record.pid}"
     partial.write_bytes(msgspec.json.encode(record))
     partial.rename(state / "up.json")
 

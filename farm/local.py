@@ -182,16 +182,18 @@ def await_slots(
     say: Callable[[str], None],
     *,
     enough: Callable[[], bool] = lambda: False,
+    is_mine: Callable[[Slot], bool] = lambda _slot: True,
 ) -> list[Slot]:
     """Wait until this machine's slots are registered, by our agent or by one that runs already.
 
     An agent that waits for a device which another folder's farm serves is waited for. enough: asked
-    now and then whether to stop waiting; what is there then is returned. Raises NoResult.
+    now and then whether to stop waiting; what is there then is returned. is_mine: tells our slots
+    from those of other nodes of the broker. Raises NoResult.
     """
     deadline = time.monotonic() + READY_S
     told = False
     while time.monotonic() < deadline:
-        slots = ledger.slots()
+        slots = [each for each in ledger.slots() if is_mine(each)]
         if slots or enough():
             return slots
         agents.look_after()

@@ -48,7 +48,8 @@ def find(settings: Settings, *, passing: bool = False) -> Farm | None:
 def need(settings: Settings, *, passing: bool = False) -> Farm:
     """Return the farm of these settings; raise Unreachable if there is none."""
     found = find(settings, passing=passing)
-    if found is None and not passing and find(settings, passing=True) is not None:
+    if found is None and not passing and (other := find(settings, passing=True)) is not None:
+        other.ledger.close()
         raise Unreachable(
             "no farm is running here that takes work",
             why="a `farm run` is going on in this folder, and its farm ends with it",

@@ -18,9 +18,6 @@ MAY_PASS: Final = frozenset(
 )
 
 
-_INVALID: Final = 1  # the rank of a figure that was disturbed
-
-
 def worth_it(expected: Manifest, store: Store, *, every: bool) -> list[Job]:
     """Return the jobs of a run that were given up, disturbed, or failed by a cause that may pass.
 
@@ -38,7 +35,7 @@ def worth_it(expected: Manifest, store: Store, *, every: bool) -> list[Job]:
 
 
 def _is_worth_it(profile: Profile, *, every: bool) -> bool:
-    if profile.status == "infra" or winners.rank(profile) == _INVALID:
+    if profile.status == "infra" or winners.rank(profile) == winners.INVALID:
         return True  # a neighbour may be gone by now
     failure = profile.failure
     if profile.status != "failed" or not isinstance(failure, Failure):

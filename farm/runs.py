@@ -19,7 +19,7 @@ _FOLDER: Final = "runs/v1/"
 _ID: Final = re.compile(r"r-[0-9a-z-]{1,100}")
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """The readable runs of a store, newest first, and by id what is wrong with the others."""
 
     runs: list[Manifest]
@@ -36,7 +36,7 @@ def find_run(store: Store, wanted: str) -> Manifest:
     """
     if _ID.fullmatch(wanted) and (exact := _exact(store, wanted)) is not None:
         return exact
-    known = _read(store)
+    known = read(store)
     if not (known.runs or known.damaged):
         raise NoResult("no run in this store yet", hint="farm run configs/sweeps/quickstart.yaml")
     if not wanted:
@@ -50,14 +50,25 @@ def find_run(store: Store, wanted: str) -> Manifest:
     return named[0] if named else _beginning(store, known, wanted)
 
 
+def read(store: Store) -> Known:
+    """Return what the store knows of its runs; a damaged manifest hides no other run."""
+    found, damaged = [], {}
+    for entry in store.list(_FOLDER):
+        run_id, _, name = entry.key.removeprefix(_FOLDER).partition("/")
+        if name == "manifest.json":
+            try:
+                found.append(_manifest(store, run_id))
+            except Bad as error:
+                damaged[run_id] = error
+            except NotFound:
+                continue  # somebody took it away between the listing and the reading
+    found.sort(key=lambda each: (each.submitted_at, each.run_id), reverse=True)
+    return Known(found, damaged)
+
+
 def manifests(store: Store) -> list[Manifest]:
     """Return every readable manifest of the store, newest first."""
-    return _read(store).runs
-
-
-def damaged(store: Store) -> dict[str, Bad]:
-    """Return by id the runs whose manifests cannot be read, and why."""
-    return _read(store).damaged
+    return read(store).runs
 
 
 def stamp(at: datetime) -> str:
@@ -75,22 +86,6 @@ def moment(text: str) -> datetime:
     except ValueError:
         return datetime.min.replace(tzinfo=UTC)
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-def _read(store: Store) -> _Known:
-    """Return what the store knows of its runs; a damaged manifest hides no other run."""
-    found, damaged = [], {}
-    for entry in store.list(_FOLDER):
-        run_id, _, name = entry.key.removeprefix(_FOLDER).partition("/")
-        if name == "manifest.json":
-            try:
-                found.append(_manifest(store, run_id))
-            except Bad as error:
-                damaged[run_id] = error
-            except NotFound:
-                continue  # somebody took it away between the listing and the reading
-    found.sort(key=lambda each: (each.submitted_at, each.run_id), reverse=True)
-    return _Known(found, damaged)
 
 
 def _exact(store: Store, run_id: str) -> Manifest | None:
@@ -124,7 +119,7 @@ def _of_tag(store: Store, name: str, run_id: str) -> Manifest:
     return found
 
 
-def _beginning(store: Store, known: _Known, wanted: str) -> Manifest:
+def _beginning(store: Store, known: Known, wanted: str) -> Manifest:
     """Return the one run whose id begins so, or raise with what comes nearest to the word."""
     ids = [*(each.run_id for each in known.runs), *known.damaged]
     if wanted == LAST:
@@ -137,7 +132,7 @@ def _beginning(store: Store, known: _Known, wanted: str) -> Manifest:
     return next(each for each in known.runs if each.run_id == chosen)
 
 
-def _raise_unknown(wanted: str, store: Store, known: _Known, ids: Iterable[str]) -> NoReturn:
+def _raise_unknown(wanted: str, store: Store, known: Known, ids: Iterable[str]) -> NoReturn:
     words = {name: None for each in known.runs for name in (each.name, *_marks(each))}
     near = did_you_mean(wanted, [LAST, LAST_GOOD, *tags.read(store).run_ids, *words, *ids])
     raise NoResult(f"no run {wanted!r} in this store", hint=near or "`farm status` lists them")

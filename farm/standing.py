@@ -12,7 +12,6 @@ from farm.errors import NoResult, Refused, did_you_mean
 from farm.ledger import Record
 from farm.report import cells, words
 from farm.report.table import Column, Datum, Table, Tone
-from farm.runs import manifests
 from farm.schema import Failure, Labelled, Latency, Manifest, Quality
 from farm.store import Store
 from farm.sweep import label_text
@@ -59,10 +58,12 @@ class JobRow(NamedTuple):
 
 
 def runs(
-    store: Store, *, limit: int, live: Callable[[str], Sequence[Record]] = lambda _run: ()
+    newest: Sequence[Manifest],
+    store: Store,
+    *,
+    live: Callable[[str], Sequence[Record]] = lambda _run: (),
 ) -> list[RunRow]:
-    """Return the newest runs with their jobs counted by state; live: what the ledger has of one."""
-    newest = manifests(store)[:limit]
+    """Return the runs with their jobs counted by state; live: what the ledger has of one."""
     held = _held(store, newest)
     return [
         RunRow(each, Counter(row.state for row in _jobs(each, held, live(each.run_id))))
@@ -194,7 +195,7 @@ def _job(each: Labelled, found: Sequence[Winner], record: Record | None) -> JobR
         note = f"{failure.kind}: {failure.message}" if isinstance(failure, Failure) else ""
         state = {"infra": "dead", "cancelled": "cancelled"}.get(profile.status, profile.status)
         return JobRow(each.job_id, label, state, None, note, row.profile_id)
-    marked = "invalid" if winners.rank(profile) else "ok"
+    marked = "ok" if winners.rank(profile) == winners.GOOD else "invalid"
     flags = profile.quality.flags if isinstance(profile.quality, Quality) else []
     p50 = profile.latency.p50_ms if isinstance(profile.latency, Latency) else None
     note = ", ".join(map(words.flag, flags))

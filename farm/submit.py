@@ -138,7 +138,7 @@ def missing(expected: Manifest, store: Store, slots: Sequence[Slot]) -> list[Job
 
 
 def _is_sent(profile: Profile, expected: Manifest, systems: Collection[str]) -> bool:
-    if profile.status in ("infra", "cancelled"):
+    if winners.rank(profile) == winners.WITHOUT_ANSWER:
         return False
     if profile.run_id == expected.run_id:
         return True
@@ -148,7 +148,7 @@ def _is_sent(profile: Profile, expected: Manifest, systems: Collection[str]) -> 
         and profile.repeat_set == expected.repeat_set
         and profile.system_id in systems
     )
-    return is_shared and winners.rank(profile) > 0
+    return is_shared and winners.rank(profile) in (winners.INVALID, winners.WITHOUT_FIGURE)
 
 
 def _job(expected: Manifest, job_id: str, store: Store) -> Job:
@@ -230,7 +230,7 @@ def _why_again(mine: Sequence[Row], systems: set[str], repeats: int, store: Stor
         return f"it failed last time: {best.failure.kind}"
     if not here:
         return f"its profile was taken under another system ({_environment(store, best.card_id)})"
-    if winners.rank(best) > 0 and isinstance(best.quality, Quality):
+    if winners.rank(best) != winners.GOOD and isinstance(best.quality, Quality):
         return f"its profile is invalid: {', '.join(best.quality.flags)}"
     return f"its profile has {words.count(winners.usable(best), 'usable repeat')} of {repeats}"
 

@@ -15,7 +15,8 @@ from farm.catalog.rows import Row
 _LASTING: Final = schema.ANSWERS - {"host_oom"}
 
 
-_WITHOUT_ANSWER: Final = 3  # the rank of our own trouble, or somebody's cancel
+# How good an end is (`store-and-reports.md` §4.2).
+GOOD, INVALID, WITHOUT_FIGURE, WITHOUT_ANSWER = range(4)
 
 
 class Winner(NamedTuple):
@@ -27,13 +28,13 @@ class Winner(NamedTuple):
 
 
 def rank(profile: schema.Profile) -> int:
-    """Return how good an end this is: 0 best, 3 worst (`store-and-reports.md` §4.2).
+    """Return how good an end this is: GOOD best, WITHOUT_ANSWER worst.
 
     Stability does not rank: to take the calmer of two tries would be a bias.
     """
     if profile.status == "ok":
-        return 1 if _validity(profile) == "invalid" else 0
-    return 2 if profile.status in ("failed", "pruned") else _WITHOUT_ANSWER
+        return INVALID if _validity(profile) == "invalid" else GOOD
+    return WITHOUT_FIGURE if profile.status in ("failed", "pruned") else WITHOUT_ANSWER
 
 
 def order(row: Row) -> tuple[int, int, str]:
@@ -65,7 +66,7 @@ def of_run(rows: Iterable[Row], expected: schema.Manifest) -> list[Winner]:
     reused = {each.profile_id for each in expected.reused}
     held = [row for row in rows if row.profile.job_id in wanted]
     own = [row for row in held if _is_of(row, expected.run_id, reused)]
-    settled = {row.profile.job_id for row in own if rank(row.profile) < _WITHOUT_ANSWER}
+    settled = {row.profile.job_id for row in own if rank(row.profile) < WITHOUT_ANSWER}
     others = [
         row
         for row in held
@@ -112,7 +113,7 @@ def _is_of(row: Row, run_id: str, reused: Collection[str]) -> bool:
 
 def _answers(profile: schema.Profile, repeats: int) -> bool:
     if profile.status == "ok":
-        return rank(profile) == 0 and usable(profile) >= repeats
+        return rank(profile) == GOOD and usable(profile) >= repeats
     if profile.status == "failed":
         failure = profile.failure
         return isinstance(failure, schema.Failure) and failure.kind in _LASTING

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from farm.cli.talk import Talk, write_whole
-from farm.errors import NoResult, Stopped, Unreachable
+from farm.errors import Bad, NoResult, Stopped, Unreachable
 
 if TYPE_CHECKING:
     from farm.console import Console
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from farm.schema import Job, Manifest
     from farm.settings import Settings
     from farm.store import Store
+    from farm.submit import Outlook
     from farm.sweep import Plan
 
 Chosen = Callable[["Sequence[Slot]"], "Sequence[Job]"]
@@ -43,23 +44,25 @@ def farm(
     )
 
 
-def enough(chosen: "Settings", plan: "Plan", store: "Store", devices: str) -> "Sequence[Slot]":
-    """Return the slots of this machine if every job of a plan is measured on them already.
+def answered(
+    settings: "Settings",
+    plan: "Plan",
+    store: "Store",
+    devices: str,
+    looked: Callable[["Sequence[Slot]"], "Outlook"],
+) -> "Outlook | None":
+    """Return the outlook of a plan if every job of it is measured on this machine already.
 
-    They are asked for only where the store has a profile of each job.
+    Its slots are asked for only where the store has a profile of each job.
     """
-    from farm import submit
     from farm.catalog import rows
     from farm.local import slots_here
 
     wanted = {each.job.job_id for each in plan.jobs}
     if {row.profile.job_id for row in rows.read(store, job_ids=wanted).rows} != wanted:
-        return []
-    slots = slots_here(Path(chosen.state.value), devices)
-    outlook = submit.outlook(
-        plan, store=store, slots=slots, force=False, tags={}, now=datetime.now(UTC)
-    )
-    return slots if len(outlook.manifest.reused) == len(plan.jobs) else []
+        return None
+    outlook = looked(slots_here(Path(settings.state.value), devices))
+    return outlook if len(outlook.manifest.reused) == len(plan.jobs) else None
 
 
 def page(chosen: "Settings", run_id: str, *, output: str | None, wanted: bool) -> Path | None:
@@ -98,7 +101,7 @@ def follow(
 
 def measure_again(
     talk: Talk,
-    chosen: "Settings",
+    settings: "Settings",
     wanted: "Sequence[tuple[Manifest, Chosen]]",
     *,
     devices: str,
@@ -107,27 +110,49 @@ def measure_again(
     timeout_s: float | None,
 ) -> None:
     """Measure the chosen jobs of runs that exist, one run after the other, and report each."""
-    console, where = talk.console(), talk.store(chosen.store.value)
+    from farm import planning, queues
+
+    console, where = talk.console(), talk.store(settings.store.value)
     where.probe()
     ends = time.monotonic() + timeout_s if timeout_s is not None else math.inf
-    with farm(chosen, devices, console, patience_s=timeout_s) as here:
+    alone, codes = len(wanted) == 1, []
+    measured = []
+    with farm(settings, devices, console, patience_s=timeout_s) as here:
         for expected, choose in wanted:
-            jobs = choose(here.slots)
-            served = _served(console, expected, jobs, here.slots)
-            if served:
+            jobs = chosen(choose, here.slots, expected, talk=talk, alone=alone)
+            if jobs is None:
+                codes.append(Bad.exit_code)
+                continue
+            served = queues.takeable(jobs, here.slots)
+            if jobs or alone:
+                for line in planning.owed(expected, jobs, served):
+                    console.say(line)
+            if jobs and not served:
+                codes.append(_nobody(expected, jobs, console=console, alone=alone))
+            elif served:
                 follow(here, expected, served, where, console=console, ends=ends)
-    codes = [
-        conclude(
-            talk,
-            where,
-            expected,
-            page(chosen, expected.run_id, output=output, wanted=not no_report),
-        )
-        for expected, _ in wanted
-    ]
-    # Of several runs the worst news: a bad answer before a missing one.
-    if worst := next((code for code in (1, NoResult.exit_code) if code in codes), 0):
-        raise click.exceptions.Exit(worst)
+            if served or alone:  # of many runs those that changed
+                measured.append(expected)
+    for expected in measured:
+        path = page(settings, expected.run_id, output=output, wanted=not no_report)
+        codes.append(conclude(talk, where, expected, path))
+    end(*codes)
+
+
+def chosen(
+    choose: Chosen, slots: "Sequence[Slot]", expected: "Manifest", *, talk: Talk, alone: bool
+) -> "Sequence[Job] | None":
+    """Return the jobs of a run that are chosen, None where its documents are damaged.
+
+    alone: raises Bad then; of several runs one that is broken must not hold up the others.
+    """
+    try:
+        return choose(slots)
+    except Bad as error:
+        if alone:
+            raise
+        talk.console().warn(f"{expected.run_id} is left out: {error}")
+        return None
 
 
 def conclude(talk: Talk, store: "Store", expected: "Manifest", page: Path | None) -> int:
@@ -158,18 +183,22 @@ def earned(report: "Report") -> int:
     return 0 if report.complete else NoResult.exit_code
 
 
-def _served(
-    console: "Console", expected: "Manifest", jobs: "Sequence[Job]", slots: "Sequence[Slot]"
-) -> "list[Job]":
-    from farm import planning, queues
+def end(*codes: int) -> None:
+    """End with the worst of the codes: a bad answer before a missing one; go on if all are 0."""
+    if worst := next((each for each in (Bad.exit_code, NoResult.exit_code) if each in codes), 0):
+        raise click.exceptions.Exit(worst)
 
-    served = queues.takeable(jobs, slots)
-    for line in planning.owed(expected, jobs, served):
-        console.say(line)
-    if jobs and not served:
-        raise NoResult(
-            f"no device here takes what is missing in {expected.run_id}",
-            why=", ".join(sorted({queues.job_class(each) for each in jobs})),
-            hint="resume it on a machine that has one",
-        )
-    return served
+
+def _nobody(expected: "Manifest", jobs: "Sequence[Job]", *, console: "Console", alone: bool) -> int:
+    """Say that no device here takes any of the jobs; raise it if it was all that was asked."""
+    from farm import queues
+
+    error = NoResult(
+        f"no device here takes what is missing in {expected.run_id}",
+        why=", ".join(sorted({queues.job_class(each) for each in jobs})),
+        hint="resume it on a machine that has one",
+    )
+    if alone:
+        raise error
+    console.warn(str(error))
+    return error.exit_code

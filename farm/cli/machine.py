@@ -32,7 +32,6 @@ def up(talk: Talk, devices: str, store: str | None, foreground: bool) -> None:
     Starts a broker, a scheduler and an agent; where a broker is named, that one is used.
     """
     from farm import background
-    from farm.local import slots_here
 
     chosen = talk.settings(store=store)
     state, console = Path(chosen.state.value).absolute(), talk.console()
@@ -43,13 +42,13 @@ def up(talk: Talk, devices: str, store: str | None, foreground: bool) -> None:
         return
     record, is_new = background.found(state), False
     if record is None:
-        slots_here(state, devices)  # what this machine does not have is refused before it starts
         words = ["--devices", devices]
         environ = {**os.environ, "FARM_STORE": chosen.store.value, "FARM_STATE": str(state)}
         if chosen.broker.value:
             environ["FARM_BROKER"] = chosen.broker.value
-        record = background.start(words, state=state, environ=environ, say=console.say)
-        is_new = True
+        record, is_new = background.start(words, state=state, environ=environ, say=console.say)
+    if not is_new:
+        _check_same(record, chosen, devices)
     _tell_up(talk, chosen, record, is_new=is_new)
 
 
@@ -128,20 +127,29 @@ def _keep(talk: Talk, chosen: "Settings", devices: str) -> None:
     )
 
 
-def _tell_up(talk: Talk, chosen: "Settings", record: "Up", *, is_new: bool) -> None:
-    from farm import answers, reaching
+def _check_same(record: "Up", chosen: "Settings", devices: str) -> None:
+    """Raise Refused if the farm that is up is not the one that is asked for."""
+    from farm.settings import shown
     from farm.store import place
 
+    asked = (
+        ("keeps its profiles in", record.store, place(chosen.store.value)),
+        ("uses the broker", record.broker or "of its own", shown(chosen.broker.value)),
+        ("serves the devices", record.devices, devices if devices != "all" else ""),
+    )
+    for what, there, wanted in asked:
+        if wanted and wanted != there:
+            raise Refused(
+                f"the farm that is up {what} {there!r}",
+                why=f"asked for {wanted!r}",
+                hint="`farm down` ends it",
+            )
+
+
+def _tell_up(talk: Talk, chosen: "Settings", record: "Up", *, is_new: bool) -> None:
+    from farm import answers
+
     console = talk.console()
-    farm = reaching.find(chosen)
-    slots = farm.slots() if farm else []
-    shown = [f"{each.node}/{each.slot}" for each in slots]
-    if not is_new and record.store != place(chosen.store.value):
-        raise Refused(
-            f"the farm that is up keeps its profiles in {record.store!r}",
-            why=f"asked for {place(chosen.store.value)!r}",
-            hint="`farm down` ends it",
-        )
     if talk.as_json:
         console.document(
             answers.Up(
@@ -150,13 +158,13 @@ def _tell_up(talk: Talk, chosen: "Settings", record: "Up", *, is_new: bool) -> N
                 broker=record.broker,
                 store=record.store,
                 state=chosen.state.value,
-                devices=shown,
+                devices=record.slots,
             )
         )
         return
     console.show(
         f"the farm of {chosen.state.value} {'is' if is_new else 'was'} up: "
-        f"{', '.join(shown) or 'no device yet'}; profiles go to {record.store}"
+        f"{', '.join(record.slots)}; profiles go to {record.store}"
     )
     console.next("farm submit SWEEP --watch")
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from farm.cli import completing, options
+from farm.cli import completing, here, options
+from farm.cli import watch as watching
 from farm.cli.group import verb
 from farm.cli.talk import Talk
 from farm.errors import Bad, NoResult
@@ -94,7 +95,7 @@ def submit(
     farm.ring(farm.ledger.tick().tickets)
     _tell_submitted(talk, expected, sent, unserved=queues.unserved(jobs, slots), quiet=watch)
     if watch:
-        follow(talk, farm, where, expected, timeout_s=limit)
+        here.end(watching.shown(talk, farm, where, expected, timeout_s=limit))
 
 
 @verb(
@@ -157,15 +158,11 @@ def send_again(
     from farm import submit as work
 
     slots, console = farm.slots(), talk.console()
-    damaged = False
+    codes: list[int] = []
     for expected, choose in wanted:
-        try:
-            jobs = choose(slots)
-        except Bad as error:
-            if len(wanted) == 1:
-                raise
-            console.warn(f"{expected.run_id} is left out: {error}")
-            damaged = True
+        jobs = here.chosen(choose, slots, expected, talk=talk, alone=len(wanted) == 1)
+        if jobs is None:
+            codes.append(Bad.exit_code)
             continue
         sent = work.enqueue(expected, jobs, farm.ledger)
         unserved = queues.unserved(jobs, slots)
@@ -186,36 +183,10 @@ def send_again(
             console.warn(line)
     farm.ring(farm.ledger.tick().tickets)
     if watch:
-        for expected, _ in wanted:
-            follow(talk, farm, store, expected, timeout_s=timeout_s)
-    if damaged:
-        raise click.exceptions.Exit(Bad.exit_code)
-
-
-def follow(
-    talk: Talk,
-    farm: "Farm",
-    store: "Store",
-    expected: "Manifest",
-    *,
-    timeout_s: float | None,
-    interval_s: float = 2.0,
-    compact: bool = False,
-) -> None:
-    """Show a run of a farm until it ends, and end with the exit code that it earns."""
-    from farm.cli import watch
-
-    code = watch.shown(
-        talk,
-        farm,
-        store,
-        expected,
-        timeout_s=timeout_s,
-        interval_s=interval_s,
-        compact=compact,
-    )
-    if code:
-        raise click.exceptions.Exit(code)
+        codes += [
+            watching.shown(talk, farm, store, each, timeout_s=timeout_s) for each, _ in wanted
+        ]
+    here.end(*codes)
 
 
 def _tell_submitted(

@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,14 @@ import click
 from farm.cli import completing, here, options, queueing
 from farm.cli.group import verb
 from farm.cli.talk import Talk, check_place
-from farm.errors import NoResult
+from farm.errors import Bad, NoResult, Refused
 
 if TYPE_CHECKING:
     from farm.ledger import Slot
-    from farm.schema import Job, Manifest
+    from farm.schema import Manifest
     from farm.settings import Settings
     from farm.store import Store
+    from farm.submit import Outlook
 
 
 @verb(
@@ -67,10 +69,12 @@ def run(
     if output and not no_report:
         check_place(Path(output))
 
-    def published(slots: "Sequence[Slot]") -> "Manifest":
-        outlook = submit.outlook(
+    def looked(slots: "Sequence[Slot]") -> "Outlook":
+        return submit.outlook(
             plan, store=where, slots=slots, force=force, tags=tags, now=datetime.now(UTC)
         )
+
+    def published(outlook: "Outlook") -> "Manifest":
         if not outlook.manifest.jobs:
             why = "; ".join(dict.fromkeys(each.reason for each in outlook.manifest.skipped))
             raise NoResult("no job of this sweep can be measured here", why=why)
@@ -81,13 +85,13 @@ def run(
         submit.publish(plan, outlook.manifest, where)
         return outlook.manifest
 
-    slots = [] if force else here.enough(chosen, plan, where, devices)
-    if slots:  # nothing is to be measured, so no device is waited for
-        expected = published(slots)
+    answered = None if force else here.answered(chosen, plan, where, devices, looked)
+    if answered is not None:  # nothing is to be measured, so no device is waited for
+        expected = published(answered)
     else:
         ends = time.monotonic() + limit if limit is not None else math.inf
         with here.farm(chosen, devices, console, patience_s=limit) as farm:
-            expected = published(farm.slots)
+            expected = published(looked(farm.slots))
             lacking = submit.missing(expected, where, farm.slots)
             here.follow(farm, expected, lacking, where, console=console, ends=ends)
     page = here.page(chosen, expected.run_id, output=output, wanted=not no_report)
@@ -120,35 +124,25 @@ def resume(
 
     On the farm if one is up or named, else here and now. @all: every run of the store.
     """
-    from farm import reaching, submit
+    from farm import submit
 
     chosen = talk.settings(store=store)
-    where, limit = talk.store(chosen.store.value), options.duration(timeout)
-    wanted = _runs(where, run_id)
-    if output and not no_report:
-        check_place(Path(output))
-    farm = reaching.find(chosen)
+    where = talk.store(chosen.store.value)
+    wanted = _runs(talk, where, run_id)
     if dry_run:
         _dry(talk, chosen, where, wanted, devices)
         return
 
-    def lacking(expected: "Manifest") -> "Callable[[Sequence[Slot]], list[Job]]":
-        return lambda slots: submit.missing(expected, where, slots)
-
-    chosen_jobs = [(each, lacking(each)) for each in wanted]
-    if farm is not None:
-        queueing.send_again(
-            talk, farm, where, chosen_jobs, word="missing", watch=watch, timeout_s=limit
-        )
-        return
-    here.measure_again(
+    _send_or_measure(
         talk,
         chosen,
-        chosen_jobs,
+        [(each, partial(submit.missing, each, where)) for each in wanted],
+        word="missing",
         devices=devices,
         output=output,
         no_report=no_report,
-        timeout_s=limit,
+        watch=watch,
+        timeout_s=options.duration(timeout),
     )
 
 
@@ -178,11 +172,11 @@ def retry(
     Such as a time-out, a crash, a lost worker; a model that raises, or does not fit, does so again.
     On the farm if one is up or named, else here and now.
     """
-    from farm import reaching, retrying
+    from farm import retrying
     from farm.runs import find_run
 
     chosen = talk.settings(store=store)
-    where, limit = talk.store(chosen.store.value), options.duration(timeout)
+    where = talk.store(chosen.store.value)
     expected = find_run(where, run_id)
     jobs = retrying.worth_it(expected, where, every=every)
     if not jobs:
@@ -192,40 +186,65 @@ def retry(
             if every
             else "--all retries every failed job",
         )
-    if output and not no_report:
-        check_place(Path(output))
-    farm = reaching.find(chosen)
-    if farm is not None:
-        queueing.send_again(
-            talk,
-            farm,
-            where,
-            [(expected, lambda _: jobs)],
-            word="to retry",
-            watch=watch,
-            timeout_s=limit,
-        )
-        return
-    here.measure_again(
+    _send_or_measure(
         talk,
         chosen,
         [(expected, lambda _: jobs)],
+        word="to retry",
         devices=devices,
         output=output,
         no_report=no_report,
-        timeout_s=limit,
+        watch=watch,
+        timeout_s=options.duration(timeout),
     )
 
 
-def _runs(store: "Store", run_id: str) -> "list[Manifest]":
-    from farm.runs import find_run, manifests
+def _send_or_measure(
+    talk: Talk,
+    settings: "Settings",
+    wanted: "Sequence[tuple[Manifest, here.Chosen]]",
+    *,
+    word: str,
+    devices: str,
+    output: str | None,
+    no_report: bool,
+    watch: bool,
+    timeout_s: float | None,
+) -> None:
+    """Put the chosen jobs of runs that exist into the queue of the farm, or measure them here."""
+    from farm import reaching
+
+    if output and not no_report:
+        if len(wanted) > 1:
+            raise Refused("-o names one page, and every run has its own", hint="leave it out")
+        check_place(Path(output))
+    farm = reaching.find(settings)
+    if farm is not None:
+        where = talk.store(settings.store.value)
+        queueing.send_again(talk, farm, where, wanted, word=word, watch=watch, timeout_s=timeout_s)
+        return
+    here.measure_again(
+        talk,
+        settings,
+        wanted,
+        devices=devices,
+        output=output,
+        no_report=no_report,
+        timeout_s=timeout_s,
+    )
+
+
+def _runs(talk: Talk, store: "Store", run_id: str) -> "list[Manifest]":
+    from farm import runs
 
     if run_id != "@all":
-        return [find_run(store, run_id)]
-    found = manifests(store)
-    if not found:
+        return [runs.find_run(store, run_id)]
+    known = runs.read(store)
+    for error in known.damaged.values():
+        talk.console().warn(str(error))
+    if not known.runs:
         raise NoResult("no run in this store yet", hint="farm run configs/sweeps/quickstart.yaml")
-    return found
+    return known.runs
 
 
 def _dry(
@@ -242,8 +261,15 @@ def _dry(
 
     farm, console = reaching.find(chosen), talk.console()
     slots = farm.slots() if farm else slots_here(Path(chosen.state.value), devices)
+    alone, codes = len(wanted) == 1, []
     for expected in wanted:
-        lacking = [each.job_id for each in submit.missing(expected, store, slots)]
+        jobs = here.chosen(
+            partial(submit.missing, expected, store), slots, expected, talk=talk, alone=alone
+        )
+        if jobs is None:
+            codes.append(Bad.exit_code)
+            continue
+        lacking = [each.job_id for each in jobs]
         if talk.as_json:
             console.document(answers.Missing(run_id=expected.run_id, job_ids=lacking))
             continue
@@ -252,3 +278,4 @@ def _dry(
         console.show(*[f"{mark}{labels[each]}" for each in lacking])
         if not lacking:
             console.say(f"nothing is missing in {expected.run_id}")
+    here.end(*codes)

@@ -97,9 +97,10 @@ def status(
     if run_id is None:
         if states:
             raise Refused("--state filters the jobs of a run", hint="name one: `farm status RUN`")
-        for error in runs.damaged(where).values():
+        known = runs.read(where)
+        for error in known.damaged.values():
             console.warn(str(error))
-        listed = standing.runs(where, limit=limit, live=_live(farm))
+        listed = standing.runs(known.runs[:limit], where, live=_live(farm))
         if talk.as_json:
             console.document(standing.runs_document(listed, unserved))
             return

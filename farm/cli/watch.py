@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from farm.store import Store
     from farm.watching import Watch
 
+LOOK_S: Final = 2.0
 _FIRST_LINES_S: Final = 3.0  # a running job answers within a beat of its slot worker
 _ASK_S: Final = 5.0
 _NO_SCHEDULER_S: Final = 10.0
@@ -33,7 +34,7 @@ _CLOSING_S: Final = 60.0  # a scheduler that cannot read the run never closes it
     "-i",
     "--interval",
     type=click.FloatRange(0.2, 3600),
-    default=2.0,
+    default=LOOK_S,
     show_default=True,
     help="Seconds between two looks.",
 )
@@ -63,9 +64,9 @@ def watch(
     where, limit = talk.store(chosen.store.value), options.duration(timeout)
     expected = find_run(where, run_id)
     farm = reaching.find(chosen, passing=True)
-    code = shown(talk, farm, where, expected, timeout_s=limit, interval_s=interval, compact=compact)
-    if code:
-        raise click.exceptions.Exit(code)
+    here.end(
+        shown(talk, farm, where, expected, timeout_s=limit, interval_s=interval, compact=compact)
+    )
 
 
 def shown(
@@ -75,8 +76,8 @@ def shown(
     expected: "Manifest",
     *,
     timeout_s: float | None,
-    interval_s: float,
-    compact: bool,
+    interval_s: float = LOOK_S,
+    compact: bool = False,
 ) -> int:
     """Show a run until it ends and return the exit code that it earns; farm: None if none runs."""
     from dataclasses import replace

@@ -18,8 +18,6 @@ from farm.store import Store, profile_ids
 
 _SHORTEST: Final = 6  # digits of an id; fewer are as likely a slip as a reference
 
-_WITHOUT_ANSWER: Final = ("infra", "cancelled")
-
 # What a profile may be searched by, in words as they stand in a sweep.
 KEYS: Final[Mapping[str, Callable[[Profile], str]]] = {
     "model": lambda p: p.job.workload.model.name,
@@ -76,12 +74,12 @@ def _answers(held: Sequence[Row]) -> list[Row]:
     answered = {
         (row.profile.job_id, row.profile.repeat_set)
         for row in best
-        if row.profile.status not in _WITHOUT_ANSWER
+        if winners.rank(row.profile) != winners.WITHOUT_ANSWER
     }
     return [
         row
         for row in best
-        if row.profile.status not in _WITHOUT_ANSWER
+        if winners.rank(row.profile) != winners.WITHOUT_ANSWER
         or (row.profile.job_id, row.profile.repeat_set) not in answered
     ]
 

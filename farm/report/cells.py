@@ -142,7 +142,9 @@ def _is_shared(winner: Winner, manifest: schema.Manifest, systems: set[str]) -> 
     profile = winner.row.profile
     if profile.repeat_set != manifest.repeat_set:
         return False
-    if profile.execution.finished_at < manifest.submitted_at or winners.rank(profile) == 3:
+    if winners.rank(profile) == winners.WITHOUT_ANSWER:
+        return False
+    if profile.execution.finished_at < manifest.submitted_at:
         return False
     return profile.system_id in systems if systems else True
 

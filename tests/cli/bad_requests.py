@@ -106,6 +106,7 @@ REQUESTS: Final[dict[str, list[tuple[str, int]]]] = {
         ("resume r-zzz", 3),
         ("resume r-aaa", 2),
         ("resume @all --store empty", 3),
+        ("resume @all -o page.html", 2),
         ("resume r-aaa111 --timeout 1w", 2),
         ("resume r-aaa111 -o home", 2),
         ("resume r-aaa111 --store empty", 3),

@@ -10,6 +10,7 @@ from farm import answers, standing
 from farm.errors import NoResult, Refused
 from farm.ledger import STATES, Record
 from farm.report import making
+from farm.runs import manifests
 from farm.schema import Reused, Skipped
 from tests.farm import make
 
@@ -50,7 +51,7 @@ def test_status_and_report_agree(store, run):
     make.put(store, make.profile(JOBS[5], status="cancelled"))
     report = making.made(store, run, now=datetime.now(UTC))
 
-    (row,) = standing.runs(store, limit=5)
+    (row,) = standing.runs(manifests(store)[:5], store)
 
     assert (1, 1, 0) == tuple(row.counts[each] for each in ("dead", "cancelled", "missing"))
     told = Counter(
@@ -174,7 +175,7 @@ def test_runs_count_what_is_in_flight_and_each_asks_for_its_own(store):
         "r-b": [record(JOBS[2], "DEAD")],
     }
 
-    first, second = standing.runs(store, limit=2, live=lambda run_id: live[run_id])
+    first, second = standing.runs(manifests(store)[:2], store, live=lambda run_id: live[run_id])
 
     assert {"measuring": 1, "queued": 1} == dict(first.counts)
     assert {"dead": 1} == dict(second.counts)
@@ -185,8 +186,10 @@ def test_the_table_of_runs_has_a_column_for_each_live_state_that_occurs(store):
     make.put(store, make.manifest(JOBS[:2]))
     live = [record(JOBS[0], "RUNNING"), record(JOBS[1], "CANCELLED")]
 
-    (busy,) = standing.runs_table(standing.runs(store, limit=5, live=lambda _run: live))
-    (idle,) = standing.runs_table(standing.runs(store, limit=5))
+    (busy,) = standing.runs_table(
+        standing.runs(manifests(store)[:5], store, live=lambda _run: live)
+    )
+    (idle,) = standing.runs_table(standing.runs(manifests(store)[:5], store))
 
     assert ["missing", "measuring", "cancelled"] == [each.title for each in busy.columns][-3:]
     assert ["0", "1", "1"] == [each.text for each in busy.rows[0]][-3:]
@@ -227,12 +230,16 @@ def test_runs_are_listed_newest_first_and_so_many(store, run):
     """limit counts runs, and those beyond it are not even read."""
     make.put(store, make.manifest(run_id="r-new", submitted_at="2026-12-01T00:00:00Z"))
 
-    assert ["r-new", make.RUN] == [each.manifest.run_id for each in standing.runs(store, limit=5)]
-    assert ["r-new"] == [each.manifest.run_id for each in standing.runs(store, limit=1)]
+    assert ["r-new", make.RUN] == [
+        each.manifest.run_id for each in standing.runs(manifests(store)[:5], store)
+    ]
+    assert ["r-new"] == [
+        each.manifest.run_id for each in standing.runs(manifests(store)[:1], store)
+    ]
 
 
 def test_the_table_of_runs_counts_good_bad_and_missing(store, run):
-    (table,) = standing.runs_table(standing.runs(store, limit=5))
+    (table,) = standing.runs_table(standing.runs(manifests(store)[:5], store))
 
     assert [make.RUN, "quickstart", "2026-11-30 10:14", "7", "1", "1", "1", "1", "1"] == [
         each.text for each in table.rows[0]
@@ -242,7 +249,7 @@ def test_the_table_of_runs_counts_good_bad_and_missing(store, run):
 
 
 def test_the_documents_carry_their_schema_and_their_run(store, run):
-    runs = standing.runs_document(standing.runs(store, limit=5), {"hw.h300": 3})
+    runs = standing.runs_document(standing.runs(manifests(store)[:5], store), {"hw.h300": 3})
     jobs = standing.jobs_document(run, standing.jobs(run, store, states=("failed",)))
 
     counts = {"ok": 1, "invalid": 1, "failed": 1, "pruned": 1, "skipped": 1, "missing": 1}

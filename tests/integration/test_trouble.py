@@ -179,7 +179,12 @@ def test_a_resume_of_all_goes_on_behind_a_damaged_run(place: Place) -> None:
 
     assert "is left out: the document of job" in said.err
     assert [1] == [len(json.loads(line)["job_ids"]) for line in said.out.splitlines()]
+    place.farm("cancel", "older", "-y")
     place.farm("down")
+    here = place.farm("resume", "@all", code=1)
+    assert "is left out: the document of job" in here.err
+    assert "no device here takes what is missing" in here.err
+    assert "is left out" in place.farm("resume", "@all", "--dry-run", code=1).err
 
 
 @pytest.mark.long
