@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from farm import broker, embedded, scheduler
 from farm.errors import Refused, TimedOut
-from farm.ledger import Ledger
+from farm.ledger import Ledger, Slot
 from farm.local import Agents, await_slots, said, slots_here
 from farm.settings import shown
 from farm.store import Store, place
@@ -153,16 +153,7 @@ def keep(
     folder has a farm that is up, NoResult if no device answers.
     """
     _make(state)
-    mine = [f"{each.node}/{each.slot}" for each in slots_here(state, devices)]
-    record = Up(
-        pid=os.getpid(),
-        started=embedded.started(os.getpid()) or "",
-        store=place(store_url),
-        broker=shown(broker_url),
-        devices=devices,
-        slots=mine,
-        since="",
-    )
+    record = _ours(state, store=store_url, broker=broker_url, devices=devices)
     with ExitStack() as kept:
         kept.enter_context(_alone(state))
         stops = kept.enter_context(_signals())
@@ -184,7 +175,7 @@ def keep(
                 agents,
                 say,
                 enough=lambda: stops.heard(0.0),
-                is_mine=lambda slot: f"{slot.node}/{slot.slot}" in mine,
+                is_mine=lambda slot: _name(slot) in record.slots,
             )
             _write(state, replace(record, since=at()))
             while not stops.heard(STEP_S):
@@ -194,6 +185,24 @@ def keep(
         finally:
             _end(agents, stops)
             (state / "up.json").unlink(missing_ok=True)
+
+
+def _ours(state: Path, *, store: str, broker: str, devices: str) -> Up:
+    """Return what is to be written down about this process before its devices answer."""
+    pid = os.getpid()
+    return Up(
+        pid=pid,
+        started=embedded.started(pid) or "",
+        store=place(store),
+        broker=shown(broker),
+        devices=devices,
+        slots=[_name(each) for each in slots_here(state, devices)],
+        since="",
+    )
+
+
+def _name(slot: Slot) -> str:
+    return f"{slot.node}/{slot.slot}"
 
 
 def _end(agents: Agents, stops: "_Stops") -> None:
