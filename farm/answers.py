@@ -116,11 +116,31 @@ class Run(Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
 
 
+class Spool(Struct, frozen=True, kw_only=True):
+    """What waits on a node for the store; age_s: of the oldest profile.
+
+    aside: profiles that the store cannot take as they are. trouble: why nothing goes out just now,
+    "" while it does. is_full: nothing is claimed there.
+    """
+
+    node: str
+    profiles: int
+    bytes: int
+    age_s: float
+    aside: int
+    trouble: str
+    is_full: bool
+
+
 class Runs(Answer, frozen=True, kw_only=True, tag="farm.runs/v1"):
-    """Recent runs, newest first; unserved: entries by queue that no live device takes."""
+    """Recent runs, newest first; unserved: entries by queue that no live device takes.
+
+    spools: of the nodes where something waits for the store.
+    """
 
     runs: list[Run]
     unserved: dict[str, int]
+    spools: list[Spool] = []
 
 
 class JobState(Struct, frozen=True, kw_only=True):
@@ -135,16 +155,20 @@ class JobState(Struct, frozen=True, kw_only=True):
 
 
 class Jobs(Answer, frozen=True, kw_only=True, tag="farm.jobs/v1"):
+    """The jobs of a run, in its order; spools: as in runs."""
+
     run_id: str
     jobs: list[JobState]
+    spools: list[Spool] = []
 
 
 class Watched(Answer, frozen=True, kw_only=True, tag="farm.watched/v1"):
     """One line of `watch --json`.
 
     event: `job` when a job's state changed, `counts` now and then, `finished` as the last line,
-    with the exit code that the run earns. state: queued, measuring, waiting (for another try),
-    done, failed, dead, cancelled. p50_ms: null for a job without one.
+    with the exit code that the run earns. state: queued, measuring, uploading (measured, and on
+    its way to the store), waiting (for another try), done, failed, dead, cancelled. p50_ms: null
+    for a job without one.
     """
 
     event: Literal["job", "counts", "finished"]
@@ -169,12 +193,12 @@ class LogLine(Answer, frozen=True, kw_only=True, tag="farm.log/v1"):
 
 
 class Device(Struct, frozen=True, kw_only=True):
-    """A slot of a node. state: measuring, idle or draining; queues: what it takes."""
+    """A slot of a node; queues: what it takes. state full: its node's spool takes no more."""
 
     node: str
     slot: str
     device: str
-    state: Literal["measuring", "idle", "draining"]
+    state: Literal["measuring", "idle", "draining", "full"]
     job: str
     run_id: str
     queues: list[str]
@@ -186,6 +210,7 @@ class Device(Struct, frozen=True, kw_only=True):
 class Nodes(Answer, frozen=True, kw_only=True, tag="farm.nodes/v1"):
     devices: list[Device]
     unserved: dict[str, int]
+    spools: list[Spool] = []
 
 
 # ── profiles and names ───────────────────────────────────────────────────────────────────────────
@@ -261,6 +286,75 @@ class Pulled(Answer, frozen=True, kw_only=True, tag="farm.pulled/v1"):
     artifacts: int
     kept: int
     damaged: int
+
+
+class Exported(Answer, frozen=True, kw_only=True, tag="farm.exported/v1"):
+    """What `export` wrote; rows: lines of the table, or documents."""
+
+    kind: str
+    form: str
+    file: str
+    rows: int
+
+
+class Rows(Answer, frozen=True, kw_only=True, tag="farm.rows/v1"):
+    """The answer to `query`: names of the columns, and each row in their order.
+
+    left_out: profiles that came so lately that they were not looked at. missing: profiles that the
+    catalogue had and the store has lost: the answer is not the whole truth then.
+    """
+
+    columns: list[str]
+    rows: list[list[Any]]
+    left_out: int
+    missing: int
+
+
+class Compacted(Answer, frozen=True, kw_only=True, tag="farm.compacted/v1"):
+    """What `store compact` or `rebuild` did. number: of the newest manifest, 0 if there is none.
+
+    added: profiles that are in a part now. already: those that were in one before. unreadable:
+    objects of the inbox found to be no profiles.
+    """
+
+    number: int
+    added: int
+    already: int
+    parts: int
+    unreadable: int
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    key: str
+    what: str
+
+
+class Audited(Struct, frozen=True, kw_only=True):
+    """What a deep check read besides. objects: of the inbox; waiting: of them in no part yet.
+
+    artifacts: read and found whole. expired: those that a rule of the store may have removed.
+    """
+
+    objects: int
+    waiting: int
+    artifacts: int
+    expired: int
+
+
+class Checked(Answer, frozen=True, kw_only=True, tag="farm.checked/v1"):
+    """What `store check` found. problems: damage, each key once; orphans: parts that count no
+    longer, or never did; foreign: names that no farm gave; neither of these does harm.
+
+    audited: absent unless the check was deep.
+    """
+
+    number: int
+    parts: int
+    profiles: int
+    problems: list[Problem]
+    orphans: list[str]
+    foreign: list[str]
+    audited: Audited | UnsetType = UNSET
 
 
 # ── the farm itself ──────────────────────────────────────────────────────────────────────────────
@@ -365,6 +459,22 @@ class Drained(Answer, frozen=True, kw_only=True, tag="farm.drained/v1"):
 
 ANSWERS: tuple[type[Answer], ...] = (
     *(Error, Plan, Submitted, Missing, Requeued, Cancelled, Runs, Jobs, Watched, LogLine, Nodes),
-    *(ProfileRow, Fields, Value, Tagged, Tags, Pulled, Up, Down, Scheduled, Config, Examined),
+    *(
+        ProfileRow,
+        Fields,
+        Value,
+        Tagged,
+        Tags,
+        Pulled,
+        Exported,
+        Rows,
+        Compacted,
+        Checked,
+        Up,
+        Down,
+        Scheduled,
+        Config,
+        Examined,
+    ),
     *(Completion, Schemas, Devices, Drained),
 )

@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from farm import broker, embedded, scheduler
+from farm.compaction import Compaction, starter
 from farm.errors import Refused, TimedOut
 from farm.ledger import Ledger, Slot
 from farm.local import Agents, await_slots, said, slots_here
@@ -168,7 +169,13 @@ def keep(
 
         agents = Agents(agent)
         try:
-            looks_after = scheduler.Scheduler(ledger, broker.connect(url), store)
+            looks_after = scheduler.Scheduler(
+                ledger,
+                broker.connect(url),
+                store,
+                compaction=Compaction(starter(store_url, environ)),
+            )
+            kept.callback(looks_after.end)
             _write(state, record)
             await_slots(
                 ledger,

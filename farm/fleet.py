@@ -20,6 +20,7 @@ def devices(
         for slot in sorted(node.slots, key=lambda each: each.slot):
             record = busy.get(f"{node.name}/{slot.slot}")
             idle = "draining" if node.state == "draining" else "idle"
+            idle = "full" if node.spool.is_full else idle
             found.append(
                 answers.Device(
                     node=node.name,
@@ -37,9 +38,60 @@ def devices(
     return found
 
 
-def document(found: Sequence[answers.Device], unserved: Mapping[str, int]) -> answers.Nodes:
+def spools(nodes: Sequence[Node]) -> list[answers.Spool]:
+    """Return what waits for the store, of the nodes where something does."""
+    return [
+        answers.Spool(
+            node=each.name,
+            profiles=each.spool.profiles,
+            bytes=each.spool.bytes,
+            age_s=each.spool.age_s,
+            aside=each.spool.aside,
+            trouble=each.spool.trouble,
+            is_full=each.spool.is_full,
+        )
+        for each in nodes
+        if each.spool.profiles or each.spool.aside
+    ]
+
+
+def spool_lines(found: Sequence[answers.Spool]) -> list[str]:
+    """Return the spools for a person: a line for each that is held up or holds something back.
+
+    One that empties as it fills is as it should be.
+    """
+    lines = []
+    for each in found:
+        if each.trouble:
+            many = words.count(each.profiles, "profile")
+            wait = "waits" if each.profiles == 1 else "wait"
+            age = words.span(each.age_s)
+            lines.append(
+                f"{many} {wait} on node {each.node} for the store, the oldest for {age}: "
+                f"{each.trouble}"
+            )
+        if each.is_full:
+            lines.append(f"node {each.node} takes no job: its spool is full")
+        if each.aside:
+            many = words.count(each.aside, "profile")
+            lines.append(f"{many} on node {each.node} cannot be stored; its log says why")
+    return lines
+
+
+def held_up(nodes: Sequence[Node]) -> list[str]:
+    """Return what keeps profiles from the store, without figures that change all the time."""
+    return [
+        f"measured profiles wait on node {each.name}: {each.spool.trouble}"
+        for each in nodes
+        if each.spool.trouble and each.spool.profiles
+    ]
+
+
+def document(
+    found: Sequence[answers.Device], unserved: Mapping[str, int], held: Sequence[answers.Spool]
+) -> answers.Nodes:
     """Return the devices as one JSON document."""
-    return answers.Nodes(devices=list(found), unserved=dict(unserved))
+    return answers.Nodes(devices=list(found), unserved=dict(unserved), spools=list(held))
 
 
 def table(found: Sequence[answers.Device]) -> Table:
@@ -52,7 +104,7 @@ def table(found: Sequence[answers.Device]) -> Table:
         Column("job"),
         Column("queues", cut=True, spare=1),
     )
-    tones: dict[str, Tone] = {"measuring": "good", "draining": "warn"}
+    tones: dict[str, Tone] = {"measuring": "good", "draining": "warn", "full": "bad"}
     rows = tuple(
         (
             Datum(each.node, each.node),

@@ -17,6 +17,7 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _STORED: Final[tuple[type[Struct], ...]] = (
     *(schema.Job, schema.Manifest, schema.Order, schema.Profile, schema.SystemCard, schema.Tag),
+    *(schema.Catalog, schema.CatalogHead),
 )
 
 

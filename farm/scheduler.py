@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from msgspec import UNSET
 
 from farm import __version__, broker, identity, schema
+from farm.compaction import Compaction
 from farm.errors import Bad, Unreachable
 from farm.ledger import ENDS, Ledger, Record, Slot
 from farm.queues import takeable, takers
 from farm.report import words
 from farm.runs import stamp
 from farm.schema import Device, Execution, Failure, Job, Manifest, Profile, Status
-from farm.store import NotFound, Store, manifest_key, profile_key
+from farm.store import NotFound, Store, check_there, manifest_key, profile_key
 from farm.submit import enqueue, missing
 
 if TYPE_CHECKING:
@@ -45,11 +46,15 @@ class Scheduler:
     """Looks after the runs that somebody submitted; of several that run, one leads.
 
     It keeps the ledger's clock going as every agent does, so that a farm without a node still
-    reaps leases and tells people what waits.
+    reaps leases and tells people what waits. compaction: brings the catalogue up to date.
     """
 
-    def __init__(self, ledger: Ledger, app: "Celery", store: Store) -> None:
+    def __init__(
+        self, ledger: Ledger, app: "Celery", store: Store, *, compaction: Compaction | None = None
+    ) -> None:
         self._ledger, self._app, self._store = ledger, app, store
+        self._compaction = compaction
+        self._ended = 0
         self._me = f"scheduler-{os.getpid()}-{secrets.token_hex(4)}"
         self._away = ""
         self._told: set[str] = set()
@@ -64,8 +69,12 @@ class Scheduler:
                 broker.send_tickets(self._app, self._ledger.tick().tickets)
             done = []
             if self._ledger.lead(self._me, what="scheduler"):
+                self._ended = 0
                 for run_id in self._ledger.open_runs():
                     done += self._look(run_id)
+                if self._compaction is not None:
+                    closed = any(each.event == "closed" for each in done)
+                    self._compaction.look(closed=closed, ended=self._ended)
         except Unreachable as error:
             if str(error) != self._away:
                 self._away = str(error)
@@ -74,8 +83,14 @@ class Scheduler:
         self._away = ""
         return done
 
+    def end(self) -> None:
+        """Leave nothing behind that runs."""
+        if self._compaction is not None:
+            self._compaction.end()
+
     def _look(self, run_id: str) -> list[Done]:
         counts = self._ledger.counts(run_id)
+        self._ended += sum(count for state, count in counts.items() if state in ENDS)
         if any(count and state not in ENDS for state, count in counts.items()):
             return []
         try:
@@ -88,7 +103,7 @@ class Scheduler:
                 resubmitted=self._ledger.resubmitted(run_id),
             )
         except NotFound as error:  # the store may be another one just now, so the run stays open
-            _check_mounted(self._store)
+            check_there(self._store)
             return self._say_once(run_id, str(error))
         except Bad as error:  # nobody can say what is missing
             self._ledger.close_run(run_id)
@@ -105,14 +120,6 @@ class Scheduler:
             return []
         self._told.add(run_id)
         return [Done("damaged", run_id, 0, why)]
-
-
-def _check_mounted(store: Store) -> None:
-    """Raise Unreachable if this is no store at all: its folder may not be mounted just now."""
-    try:
-        store.get("meta/layout.json")
-    except NotFound as error:
-        raise Unreachable("the store is not there", why=str(error)) from error
 
 
 def check_end(

@@ -68,8 +68,11 @@ class Written(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a person or a submitter writes: an unknown field is a mistake."""
 
 
-class Stored(Struct, frozen=True, kw_only=True):
-    """What the store holds: a newer version may have added fields."""
+class Stored(Struct, frozen=True, kw_only=True, gc=False):
+    """What the store holds: a newer version may have added fields.
+
+    A document is a tree, so nobody needs to look for cycles in thousands of them.
+    """
 
 
 # ── what is asked ────────────────────────────────────────────────────────────────────────────────
@@ -423,6 +426,60 @@ class Profile(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.p
     null_reasons: dict[str, str] = {}
 
 
+# ── the catalogue ────────────────────────────────────────────────────────────────────────────────
+
+
+class CatalogPart(Stored, frozen=True, kw_only=True):
+    """One Parquet file of profiles: what it must be, and the days and times that it covers."""
+
+    key: str
+    sha256: str
+    bytes: int
+    rows: int
+    started_min: str
+    started_max: str
+    received_min: str  # days of the inbox, as 2026-11-30
+    received_max: str
+
+
+class CatalogUnreadable(Stored, frozen=True, kw_only=True):
+    """An object of the inbox that is no profile: told once, and not fetched again.
+
+    sha256: of the bytes that were found, absent if none could be had.
+    """
+
+    key: str
+    reason: str
+    sha256: str | UnsetType = UNSET
+
+
+class Catalog(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.catalog/v1"):
+    """Which parts together hold every profile taken so far, each once; a link of a chain.
+
+    parent_sha256: of the bytes of the manifest before, absent in the first.
+    swept: the day (UTC) of the last pass over every day of the inbox, absent before the first.
+    seal: SHA-256 of all bytes before it. It stays the last field: nothing else can show that the
+    newest manifest, which no other one names yet, is damaged.
+    """
+
+    number: int
+    parent_sha256: str | UnsetType = UNSET
+    written_at: str
+    writer: str
+    swept: str | UnsetType = UNSET
+    parts: list[CatalogPart]
+    unreadable: list[CatalogUnreadable] = []
+    seal: str | UnsetType = UNSET
+
+
+class CatalogHead(
+    Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.catalog_head/v1"
+):
+    """A hint at the newest manifest; it may lag behind, and nobody takes it for the truth."""
+
+    number: int
+
+
 # ── the machine ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -502,6 +559,12 @@ Document = Job | Manifest | Profile | SystemCard
 T = TypeVar("T", bound=Struct)
 
 
+class _Tagged(Struct):
+    """The one field that every document has, read before anything else is believed."""
+
+    schema: Any = None
+
+
 def encode(document: Struct) -> bytes:
     """Return the document as one line of JSON, keys in the order of its fields.
 
@@ -518,17 +581,26 @@ def encode(document: Struct) -> bytes:
 def decode(data: bytes, kind: type[T]) -> T:
     """Return the document, or raise Bad: unreadable, without a schema, foreign, or newer."""
     wanted = str(kind.__struct_config__.tag)
-    try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise Bad("the document is not JSON", why=str(error)) from error
-    tag = found.get("schema") if isinstance(found, dict) else None
+    tag = _tag(data)
     if tag != wanted:
         raise Bad(f"expected a document of schema {wanted!r}, got {tag!r}")
     try:
-        return msgspec.convert(found, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise Bad(f"not a valid {wanted}", why=str(error)) from error
+
+
+def _tag(data: bytes) -> object:
+    """Return what a document says that it is, None if it says nothing; Bad if it is no JSON."""
+    try:
+        return msgspec.json.decode(data, type=_Tagged).schema
+    except (msgspec.DecodeError, RecursionError):
+        pass  # no object, or no JSON at all
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Bad("the document is not JSON", why=str(error)) from error
+    return None
 
 
 def null_paths(plain: object, path: str = "") -> list[str]:

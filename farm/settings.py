@@ -7,19 +7,24 @@ beats `[tool.farm]` in `pyproject.toml`, that beats `~/.config/farm/farm.toml`, 
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
+from farm import address
 from farm.effort import LEVELS
 from farm.errors import Refused, did_you_mean
 
-# broker "" is the embedded one.
+# broker "" is the embedded one, endpoint_url "" the S3 of AWS.
 DEFAULTS: Final[Mapping[str, str]] = {
     "store": ".farm/store",
+    "endpoint_url": "",
+    "path_style": "auto",
+    "sse": "none",
     "broker": "",
     "state": ".farm",
     "effort": "standard",
@@ -36,6 +41,9 @@ _OPTIONS: Final = frozenset(
 )
 _NAME_BYTES: Final = 255
 _PATHS: Final = ("store", "state")
+_MAY_BE_EMPTY: Final = ("broker", "endpoint_url")
+_OF_STORE: Final = ("endpoint_url", "path_style", "sse")  # what an s3 URL may say of its store
+_AWS_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _TABLE: Final = ("tool", "farm")  # where our settings stand in a pyproject.toml
 # Up to the last @: a password may hold what it should not, and hiding too much hurts nobody.
 _SECRET: Final = re.compile(r"(?<=://)([^/@:]*:).*(?=@)", re.DOTALL)
@@ -51,7 +59,12 @@ class Setting(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
+    """What holds. The value of `store` on S3 names it wholly, with the three settings below it."""
+
     store: Setting
+    endpoint_url: Setting
+    path_style: Setting
+    sse: Setting
     broker: Setting
     state: Setting
     effort: Setting
@@ -89,11 +102,11 @@ def load(
             found[key] = _checked(key, env[variable], variable)
         flag = flags.get(key)
         if flag is not None:
+            found[key] = _checked(key, flag, f"--{key}")
             if shown(flag) != flag:
                 hint = f"set {variable}, or `{key}` in farm.toml"
                 raise Refused(f"--{key}: a flag takes no password", hint=hint)
-            found[key] = _checked(key, flag, f"--{key}")
-    return Settings(**found)
+    return Settings(**_folded(found, env))
 
 
 def files(config: str | None, *, env: Mapping[str, str], cwd: Path, home: Path) -> tuple[File, ...]:
@@ -119,7 +132,32 @@ def files(config: str | None, *, env: Mapping[str, str], cwd: Path, home: Path) 
 
 def shown(value: str) -> str:
     """Return the value as it may be printed: the password of a URL is hidden."""
-    return _QUERY.sub(r"\1***", _SECRET.sub(r"\1***", value))
+    hidden = _SECRET.sub(r"\1***", value)
+    if value.startswith(address.SCHEME):
+        return address.shown(hidden)
+    return _QUERY.sub(r"\1***", hidden)
+
+
+def _folded(found: Mapping[str, Setting], env: Mapping[str, str]) -> dict[str, Setting]:
+    """Return the settings with one string for a store on S3, and what that string says beside it.
+
+    What the URL itself says of its store beats the settings, and those beat the variables of AWS.
+    """
+    store = found["store"]
+    if not store.value.startswith(address.SCHEME):
+        return dict(found)
+    named = dict(found)
+    if not named["endpoint_url"].value:
+        for name in _AWS_ENDPOINTS:
+            if env.get(name):
+                named["endpoint_url"] = _checked("endpoint_url", env[name], name)
+                break
+    given = address.parse(store.value)
+    for key in _OF_STORE:
+        if getattr(given, key) != DEFAULTS[key]:
+            named[key] = Setting(getattr(given, key), store.origin)
+    whole = address.Address(**asdict(given) | {key: named[key].value for key in _OF_STORE})
+    return {**named, "store": Setting(whole.url, store.origin)}
 
 
 def _place(path: Path) -> File:
@@ -179,10 +217,14 @@ def _from_file(key: str, value: object, file: File, home: Path) -> Setting:
 
 
 def _checked(key: str, value: str, origin: str) -> Setting:
-    if not value.isprintable() or (not value and key != "broker"):
+    if not value.isprintable() or (not value and key not in _MAY_BE_EMPTY):
         raise Refused(f"{origin}: {key} is {_brief(value)}", why="expected printable text")
     if key in _PATHS and max(map(len, os.fsencode(value).split(b"/"))) > _NAME_BYTES:
         raise Refused(f"{origin}: {key} is {_brief(value)}", why="a name in it is too long")
+    if value and key in _OF_STORE:
+        _told_from(origin, lambda: address.check(key, value))
+    if key == "store" and value.startswith(address.SCHEME):
+        _told_from(origin, lambda: address.parse(value))
     if key == "effort" and value not in LEVELS:
         why = f"known: {', '.join(LEVELS)}"
         hint = did_you_mean(value, list(LEVELS))
@@ -190,6 +232,14 @@ def _checked(key: str, value: str, origin: str) -> Setting:
     if key == "broker" and value:
         _check_broker(value, origin)
     return Setting(value, origin)
+
+
+def _told_from(origin: str, check: Callable[[], object]) -> None:
+    try:
+        check()
+    except Refused as error:
+        what = f"{origin}: {error.what}"
+        raise Refused(what, why=error.why, hint=error.hint) from error
 
 
 def _check_broker(value: str, origin: str) -> None:

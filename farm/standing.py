@@ -21,6 +21,7 @@ STORED: Final = ("ok", "invalid", "failed", "pruned", "skipped", "missing")
 LIVE: Final = {
     "READY": "queued",
     "RUNNING": "measuring",
+    "UPLOADING": "uploading",
     "BACKOFF": "waiting",
     "DEAD": "dead",
     "CANCELLED": "cancelled",
@@ -136,7 +137,9 @@ def jobs_table(found: Sequence[JobRow], *, limit: int) -> list[str | Table]:
     return [Table("", columns, listed, notes)]
 
 
-def runs_document(found: Sequence[RunRow], unserved: Mapping[str, int]) -> answers.Runs:
+def runs_document(
+    found: Sequence[RunRow], unserved: Mapping[str, int], spools: Sequence[answers.Spool]
+) -> answers.Runs:
     """Return the runs as one JSON document."""
     return answers.Runs(
         runs=[
@@ -152,13 +155,18 @@ def runs_document(found: Sequence[RunRow], unserved: Mapping[str, int]) -> answe
             for each in found
         ],
         unserved=dict(unserved),
+        spools=list(spools),
     )
 
 
-def jobs_document(expected: Manifest, found: Sequence[JobRow]) -> answers.Jobs:
+def jobs_document(
+    expected: Manifest, found: Sequence[JobRow], spools: Sequence[answers.Spool]
+) -> answers.Jobs:
     """Return the jobs of a run as one JSON document."""
     return answers.Jobs(
-        run_id=expected.run_id, jobs=[answers.JobState(**each._asdict()) for each in found]
+        run_id=expected.run_id,
+        jobs=[answers.JobState(**each._asdict()) for each in found],
+        spools=list(spools),
     )
 
 
@@ -206,6 +214,8 @@ def _whereabouts(record: Record) -> str:
     """Return where a job in flight is, or what it waits for."""
     if record.state == "RUNNING":
         return f"on {record.owner.partition('#')[0]}"
+    if record.state == "UPLOADING":
+        return f"measured; in the spool of {record.node}"
     if record.state == "BACKOFF":
         return f"another try after: {words.failure(record.cause)}"
     return f"for {record.class_}"

@@ -13,6 +13,7 @@ from farm import schema
 from farm.console import JobLine, RunState
 from farm.effort import repeat_words
 from farm.errors import FarmError
+from farm.fleet import held_up
 from farm.ledger import ENDS, Event, Ledger, Record
 from farm.report import words
 from farm.schema import ANSWERS, Latency, Manifest, Profile
@@ -23,6 +24,7 @@ from farm.sweep import label_text
 WORDS: Final = {
     "READY": "queued",
     "RUNNING": "measuring",
+    "UPLOADING": "uploading",
     "BACKOFF": "waiting",
     "DONE": "done",
     "FAILED": "failed",
@@ -135,7 +137,9 @@ class Watch:
             done=counts["DONE"] + self._before(),
             failed=counts["FAILED"] + counts["DEAD"] - answers.total(),
             running=counts["RUNNING"],
-            queued=open_ - counts["RUNNING"],
+            queued=open_ - counts["RUNNING"] - counts["UPLOADING"],
+            uploading=counts["UPLOADING"],
+            notes=tuple(held_up(self._ledger.nodes())) if counts["UPLOADING"] else (),
             cancelled=counts["CANCELLED"],
             answers=tuple(sorted(answers.items())),
             elapsed_s=now - self._began,
@@ -196,7 +200,7 @@ class Watch:
         former = self._seen.get(key)
         if former is not None:
             self._counts[former.state] -= 1
-            if former.state == "RUNNING" and seen.state in ("DONE", "FAILED"):
+            if former.state == "RUNNING" and seen.state in ("UPLOADING", "DONE", "FAILED"):
                 self._took.append((seen.since_ms - former.since_ms) / 1000)
             if not seen.owner:  # whoever ends an entry lets go of it first
                 seen = seen._replace(owner=former.owner, node=former.node)

@@ -60,6 +60,25 @@ def redis_url(redis_server: Server) -> str:
     return redis_server.url
 
 
+# What these import takes a second, which a run without them need not wait for.
+@pytest.fixture(scope="session")
+def moto_server() -> Iterator[Any]:
+    """A server that models S3, with an empty bucket: see tests/store/servers.py."""
+    from tests.store import servers
+
+    with servers.moto() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real S3 server, SeaweedFS, likewise."""
+    from tests.store import servers
+
+    with servers.seaweedfs(tmp_path_factory.mktemp("seaweedfs")) as server:
+        yield server
+
+
 @pytest.fixture
 def seed(pytestconfig: pytest.Config) -> int:
     """The seed of this run: for `random.Random(seed)` or `numpy.random.default_rng(seed)`."""

@@ -1,5 +1,6 @@
 """What the guides tell people to type exists: every verb and flag of every page parses."""
 
+import re
 from pathlib import Path
 
 import click
@@ -10,9 +11,11 @@ from tests.integration import guide
 
 README = Path(__file__).parents[1] / "README.md"
 PAGES = sorted(guide.FOLDER.glob("*.md"))
+OPERATORS = sorted(guide.FOLDER.with_name("operator").glob("*.md"))
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda each: each.stem)
+@pytest.mark.parametrize("page", [*PAGES, *OPERATORS], ids=lambda each: each.stem)
 def test_every_command_of_a_page_parses(page: Path) -> None:
     """The long tests run them; a renamed flag is found here at once."""
     commands = [each for each in guide.steps(page) if isinstance(each, guide.Command)]
@@ -34,6 +37,21 @@ def test_every_page_is_reached_from_the_readme() -> None:
                 left.append((guide.FOLDER / name).read_text())
 
     assert pages <= found
+
+
+def test_every_page_for_operators_is_reached_from_a_guide() -> None:
+    named = {
+        (page.parent / name).resolve() for page in PAGES for name in LINK.findall(page.read_text())
+    }
+
+    assert set(OPERATORS) <= named
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OPERATORS], ids=lambda each: each.stem)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    assert [] == [
+        name for name in LINK.findall(page.read_text()) if not (page.parent / name).exists()
+    ]
 
 
 def parsed(words: list[str]) -> None:

@@ -23,10 +23,12 @@ from farm import __version__, broker
 from farm.errors import NoResult, Unreachable
 from farm.ledger import Ears, Held, Ledger
 from farm.settings import shown
-from farm.store import place
+from farm.store import open_store, place
 from workers.control import Listen, Setup, Stop
 from workers.keeper import STOP_S, Keeper
 from workers.node import Served
+from workers.spool import Spool
+from workers.uploader import Uploader
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ class Agent:
         broker_url: str,
         store: str,
         state: Path,
+        spool: Path,
         ttl_s: float,
         drain_s: float,
         lifeline: int | None,
@@ -54,7 +57,7 @@ class Agent:
         self._broker_url, self._store = broker_url, place(store)
         self._keepers = [
             Keeper(
-                _setup(each, broker=broker_url, store=store, state=state),
+                _setup(each, broker=broker_url, store=store, state=state, spool=spool),
                 lock=each.lock.fd if each.lock is not None else None,
                 clock=clock,
             )
@@ -62,6 +65,11 @@ class Agent:
         ]
         self._ledger = Ledger(broker_url, ttl_s=ttl_s)
         self._app = broker.connect(broker_url)
+        self._uploader = Uploader(
+            Spool(spool, place=self._store),
+            store=open_store(store),
+            ledger=Ledger(broker_url, ttl_s=ttl_s),
+        )
         self._clock, self._sleep, self._drain_s, self._lifeline = clock, sleep, drain_s, lifeline
         # The id of this machine's state, not only a nonce: a name is ours again after a crash.
         self._me = f"{self._card.node.node_id}#{secrets.token_hex(4)}"
@@ -85,6 +93,7 @@ class Agent:
         signal.set_wakeup_fd(self._wake_w, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         _keep_to(housekeeping=self._card.node.housekeeping_cpus)
+        self._uploader.start()
         try:
             self._register("up")
             self._say_what_is_served()
@@ -168,6 +177,7 @@ class Agent:
                     self._stops += 2 if self._lifeline is None else 0
                 elif isinstance(key.data, Keeper):
                     self._beat_at = 0.0 if key.data.hear() else self._beat_at
+                    self._uploader.wake()
 
     def _attend(self) -> None:
         """Hear what people ask of the jobs in hand; a lost subscription is made anew."""
@@ -197,18 +207,20 @@ class Agent:
         if now < self._beat_at:
             return
         holding = [(each, each.holding) for each in self._keepers if each.holding.key]
-        answers = self._ledger.beat(
-            [Held(key=it.key, fence=it.fence, progress=it.progress) for _, it in holding]
-        )
+        sending = self._uploader.held()
+        held = [Held(key=it.key, fence=it.fence, progress=it.progress) for _, it in holding]
+        answers = self._ledger.beat([*held, *sending])
+        self._uploader.told(sending, answers[len(held) :])
         # With the slots each time: a broker that lost everything must hear of them again.
         self._register("up" if not self._stops else "draining")
-        for (keeper, it), answer in zip(holding, answers, strict=True):
+        for (keeper, it), answer in zip(holding, answers, strict=False):
             if answer in _STOPS:
                 keeper.tell(Stop(why=_STOPS[answer], fence=it.fence))
         self._beat_at = now + self._ledger.ttl_s / 3
 
     def _register(self, state: Literal["up", "draining"]) -> None:
-        self._ledger.node(self._node, state=state, slots=[each.slot for each in self._keepers])
+        slots = [each.slot for each in self._keepers]
+        self._ledger.node(self._node, state=state, slots=slots, spool=self._uploader.depth())
 
     def _release_leftovers(self) -> None:
         for owner in self._ledger.owners(self._node):
@@ -239,6 +251,9 @@ class Agent:
             if told and now > deadline:
                 return
             self._step()
+        # What waits goes out if the store takes it; else it stays for the next agent.
+        while not self._uploader.is_idle and self._stops < 2 and self._clock() <= deadline:
+            self._step()
 
     def _end_all(self) -> None:
         for keeper in self._keepers:
@@ -246,13 +261,14 @@ class Agent:
                 self._release(owner, cause="released", counted=False)
         if self._ears is not None:
             self._ears.close()
+        self._uploader.end(seconds=STOP_S)
         try:
             self._ledger.node(self._node, state="gone")
         except Unreachable as error:
             log.warning("broker away at the end: %s", error)
 
 
-def _setup(served: Served, *, broker: str, store: str, state: Path) -> Setup:
+def _setup(served: Served, *, broker: str, store: str, state: Path, spool: Path) -> Setup:
     """Return what the workers of a slot are told; each gets an owner of its own."""
     where = place(store)
     return Setup(
@@ -265,6 +281,7 @@ def _setup(served: Served, *, broker: str, store: str, state: Path) -> Setup:
         # A folder is the same one wherever the worker stands; of a URL it needs the password too.
         store=store if "://" in store else where,
         state=str(state),
+        spool=str(spool),
         lock_dir=str(served.lock_dir),
         flags=list(served.flags),
     )

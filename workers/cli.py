@@ -77,6 +77,7 @@ def start(
         broker_url=settings.broker.value,
         store=settings.store.value,
         state=state,
+        spool=Path(os.environ.get("FARM_SPOOL") or state / "spool").absolute(),
         ttl_s=ttl_s,
         drain_s=drain_s,
         lifeline=lifeline,

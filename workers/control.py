@@ -26,6 +26,7 @@ class Setup(Struct, frozen=True, kw_only=True, tag="setup"):
     broker: str
     store: str
     state: str
+    spool: str
     lock_dir: str
     flags: list[str]
 

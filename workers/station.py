@@ -3,7 +3,6 @@
 The same station serves tickets in a slot worker and one job by hand in `farm-worker run`.
 """
 
-import gzip
 import os
 import select
 import shutil
@@ -18,13 +17,13 @@ import msgspec
 
 from farm import bundle, identity, schema
 from farm.errors import NoResult
-from farm.schema import Artifact, Device, Order, Profile, SystemCard
-from farm.store import Store, blob_key, card_key
+from farm.schema import Device, Order, Profile, SystemCard
+from farm.store import Store
 from workers import lease
 from workers.devices import child_environment, core_names
 from workers.host import Host, neighbours
 from workers.launch import Ended, Limits, ignore, launch
-from workers.measure import Attempt, Interrupted, measure, merged_log, merged_samples
+from workers.measure import Attempt, Interrupted, measure
 from workers.record import Assignment
 
 
@@ -154,26 +153,3 @@ def _pause(seconds: float, stop_fd: int) -> None:
     """Wait for a device that somebody else holds, unless we are told to stop meanwhile."""
     if select.select([stop_fd], [], [], seconds)[0]:
         raise Interrupted
-
-
-def put_artifacts(store: Store, folder: Path) -> dict[str, Artifact]:
-    """Store the sample arrays and the output of an attempt under their digests."""
-    log = merged_log(folder)
-    found = (
-        ("samples", merged_samples(folder), "npz", "application/x-npz"),
-        ("log", gzip.compress(log, mtime=0) if log else b"", "txt.gz", "application/gzip"),
-    )
-    artifacts = {}
-    for kind, data, ending, media in found:
-        if data:
-            name = identity.content_id(data)
-            key = blob_key(kind, name, ending)
-            store.put_new(key, data, media_type=media)
-            artifacts[kind] = Artifact(key=key, sha256=name, bytes=len(data), media_type=media)
-    return artifacts
-
-
-def put_card(store: Store, card: SystemCard) -> None:
-    """Store the card under the hash of its bytes, which every profile of it names."""
-    data = schema.encode(card)
-    store.put_new(card_key(identity.content_id(data)), data)

@@ -1,8 +1,9 @@
 """The slot worker: one process per device, which turns tickets into stored profiles.
 
-Ticket, claim, device lock, repeats, artefacts, profile, finish. The key of the profile goes into
-the ledger before the profile goes into the store, so whoever takes over after a crash in between
-finds it there and measures nothing twice. Started by the agent: `python -m workers.tasks SLOT FD`.
+Ticket, claim, device lock, repeats, spool, finish: the profile is durable on this disk before the
+entry is handed to the node's uploader, and the device is free. The key that the profile will have
+goes into the ledger with that, so whoever takes over after a crash finds it in the store and
+measures nothing twice. Started by the agent: `python -m workers.tasks SLOT FD`.
 """
 
 import json
@@ -23,12 +24,23 @@ from farm import broker, identity, schema
 from farm.errors import Bad, FarmError, Unreachable
 from farm.ledger import Claim, Held, Ledger
 from farm.schema import Order, Profile
-from farm.store import NotFound, StoreError, open_store, profile_ids, profile_key
+from farm.store import (
+    Denied,
+    NotFound,
+    StoreError,
+    check_there,
+    open_store,
+    place,
+    profile_ids,
+)
+from farm.store import Unreachable as Away
 from workers.control import Control, Holding, Listen, Setup, Stop
 from workers.host import Host
 from workers.launch import Ended, launch
 from workers.measure import Interrupted
-from workers.station import Station, put_artifacts, put_card
+from workers.packing import cause, pack
+from workers.spool import Parcel, Spool
+from workers.station import Station
 from workers.voice import Voice
 
 log = logging.getLogger(__name__)
@@ -37,7 +49,7 @@ log = logging.getLogger(__name__)
 class SlotWorker:
     """One device's worker: at most one entry in hand, and one child running for it.
 
-    start: runs a child, as `launch` does.
+    start: runs a child, as `launch` does. today: as 2026-11-30, in UTC.
     """
 
     def __init__(
@@ -47,11 +59,15 @@ class SlotWorker:
         *,
         version: str,
         start: Callable[..., Ended] = launch,
+        today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat(),
     ) -> None:
         self._slot, self._owner = setup.slot, setup.owner
         self._control = control
         self._ledger = Ledger(setup.broker)
         self._store = open_store(setup.store)
+        self._spool = Spool(Path(setup.spool), place=place(setup.store))
+        self._sender = f"{setup.slot.node}/spool"
+        self._today = today
         self._work = Path(setup.state) / "work"
         self._name = setup.slot.slot.replace(":", "-")
         self._station = Station(
@@ -102,14 +118,19 @@ class SlotWorker:
             self._serve(claim, voice)
         except Interrupted:
             self._give_up(claim)
+        # The spool takes what we make, so only what a job needs can be away: nothing has begun.
+        except (Away, Denied) as error:
+            log.warning("%s: put off, %s", claim.key, error)
+            with suppress(Unreachable):
+                self._ledger.finish(claim, state="LATER", cause=f"store: {error.what}"[:200])
         # Whatever else goes wrong here is ours, not the job's: give the entry back, counted. If the
         # ledger is away as well, the lease runs out by itself.
         except Exception as error:
             log.exception("%s: the attempt broke", claim.key)
-            cause = error.what if isinstance(error, FarmError) else type(error).__name__
-            cause = f"store: {cause}" if isinstance(error, StoreError) else cause
+            why = error.what if isinstance(error, FarmError) else type(error).__name__
+            why = f"store: {why}" if isinstance(error, StoreError) else why
             with suppress(Unreachable):
-                self._ledger.finish(claim, state="RETRY", cause=cause[:200])
+                self._ledger.finish(claim, state="RETRY", cause=why[:200])
         finally:
             voice.close()
             with self._guard:
@@ -136,10 +157,12 @@ class SlotWorker:
     def _serve(self, claim: Claim, voice: Voice) -> None:
         order = schema.decode(claim.spec.encode(), Order)
         folder = self._folder(claim, order)
-        stored = self._stored(claim)
+        stored = self._stored(claim.profile_key)
         if stored is not None:
             log.info("%s: found in the store, nothing to measure", claim.key)
             self._end(claim, stored, claim.profile_key)
+            return
+        if self._waits(claim, order):
             return
         try:
             profile = self._station.measure(
@@ -157,15 +180,14 @@ class SlotWorker:
             )
         finally:
             voice.close()  # its last lines are there before the entry ends
-        self._put(claim, profile, folder)
+        self._keep(claim, profile, folder, effort=_effort(order))
 
     def _folder(self, claim: Claim, order: Order) -> Path:
         """Return where the repeats of this job lie: of this slot, this system and this effort.
 
         What one slot leaves there another must not take over as measured on its own cores.
         """
-        effort = identity.short_hash(msgspec.to_builtins(order.effort))
-        name = f"{self._name}-{self._station.card.system_id[:8]}-{effort[:8]}"
+        name = f"{self._name}-{self._station.card.system_id[:8]}-{_effort(order)[:8]}"
         return self._work / claim.key / name
 
     def _clear(self, claim: Claim) -> None:
@@ -179,44 +201,90 @@ class SlotWorker:
         said = json.dumps(progress) if progress else ""
         self._control.send(Holding(key=claim.key, fence=claim.fence, progress=said))
 
-    def _stored(self, claim: Claim) -> Profile | None:
+    def _stored(self, key: str) -> Profile | None:
         """Return the profile that an earlier attempt put before it died, if it did."""
-        if not claim.profile_key:
+        if not key:
             return None
-        named = profile_ids(claim.profile_key)
+        named = profile_ids(key)
         try:
-            data = self._store.get(claim.profile_key, sha256=named[1] if named else None)
+            data = self._store.get(key, sha256=named[1] if named else None)
             return schema.decode(data, Profile)
-        except (NotFound, Bad):  # it was not put, or cannot be read any more
+        except NotFound:
+            check_there(self._store)  # a store that is away holds nothing either
+            return None
+        # It cannot be read any more; or it is not there: AWS says 403 to who may not list.
+        except (Bad, Denied):
             return None
 
-    def _put(self, claim: Claim, profile: Profile, folder: Path) -> None:
-        """Store artefacts, card and profile in that order, then end the entry."""
-        artifacts = put_artifacts(self._store, folder)
-        put_card(self._store, self._station.card)
-        data = schema.encode(msgspec.structs.replace(profile, artifacts=artifacts))
-        day = datetime.now(UTC).date().isoformat()
-        key = profile_key(day, profile.job_id, identity.content_id(data))
-        answers = profile.status != "infra"  # an infra profile is evidence, not an answer
-        held = Held(key=claim.key, fence=claim.fence, profile_key=key if answers else "")
-        if self._ledger.beat([held]) == ["LOST taken"]:
+    def _waits(self, claim: Claim, order: Order) -> bool:
+        """Return whether an earlier attempt left the profile in our spool; hand it over again.
+
+        Its lease ran out, or its run was ended, before the store took it.
+        """
+        for each in self._spool.of_job(order.job.job_id):
+            page = each.parcel
+            if page.entry != claim.key or page.effort != _effort(order):
+                continue
+            log.info("%s: waits in the spool, nothing to measure", claim.key)
+            try:
+                self._spool.rewrite(each.name, msgspec.structs.replace(page, fence=claim.fence))
+            except OSError:  # it has just arrived
+                stored = self._stored(page.sent_as)
+                if stored is None:
+                    continue
+                self._end(claim, stored, page.sent_as)
+            else:
+                self._hand_over(claim, page)
+            return True
+        return False
+
+    def _hand_over(self, claim: Claim, page: Parcel) -> str:
+        return self._ledger.finish(
+            claim,
+            state="UPLOADING",
+            cause=page.cause,
+            profile_key=page.sent_as,
+            owner=self._sender,
+        )
+
+    def _keep(self, claim: Claim, profile: Profile, folder: Path, *, effort: str) -> None:
+        """Write artefacts, card and profile into the spool, then let go of the entry."""
+        page, contents = pack(
+            profile,
+            folder,
+            card=self._station.card,
+            entry=claim.key,
+            fence=claim.fence,
+            effort=effort,
+            today=self._today(),
+        )
+        if self._ledger.beat([Held(key=claim.key, fence=claim.fence)]) == ["LOST taken"]:
             log.warning("%s: the lease was taken; this attempt is not stored", claim.key)
             self._clear(claim)
             return
-        self._store.put_new(key, data)
-        self._end(claim, profile, key)
+        self._spool.write(page, contents)
+        if page.entry:
+            state = self._hand_over(claim, page)
+        else:
+            state = self._ledger.finish(claim, state="RETRY", cause=page.cause)
+        log.info("%s: %s, %s", claim.key, page.cause, state)
+        if page.entry or state == "CANCELLED":
+            self._clear(claim)  # else the next attempt takes over the repeats that ended
 
     def _end(self, claim: Claim, profile: Profile, key: str) -> None:
-        failure = profile.failure
-        cause = failure.kind if isinstance(failure, schema.Failure) else "ok"
-        if profile.status == "infra":
-            state = self._ledger.finish(claim, state="RETRY", cause=cause)
-        else:
-            ended = "FAILED" if profile.status == "failed" else "DONE"
-            state = self._ledger.finish(claim, state=ended, cause=cause, profile_key=key)  # type: ignore[arg-type]
-        log.info("%s: %s, %s", claim.key, cause, state)
-        if profile.status != "infra" or state == "CANCELLED":
-            self._clear(claim)  # else the next attempt takes over the repeats that ended
+        """End the entry of a profile that lies in the store already."""
+        state = self._ledger.finish(
+            claim,
+            state="FAILED" if profile.status == "failed" else "DONE",
+            cause=cause(profile),
+            profile_key=key,
+        )
+        log.info("%s: %s, %s", claim.key, cause(profile), state)
+        self._clear(claim)
+
+
+def _effort(order: Order) -> str:
+    return identity.short_hash(msgspec.to_builtins(order.effort))
 
 
 def main(argv: list[str]) -> int:

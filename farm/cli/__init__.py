@@ -13,12 +13,12 @@ from typing import Any
 import click
 
 from farm import __version__
-from farm.cli import machine, queueing, results, runs, shelf, upkeep, views, watch
+from farm.cli import asking, depot, machine, queueing, results, runs, shelf, upkeep, views, watch
 from farm.cli.group import Verbs, refused, usage
 from farm.cli.talk import Talk, stand_aside
 from farm.errors import BUG, FarmError, Stopped
 
-_READING = ("status", "report", "profiles", "watch", "logs", "nodes")
+_READING = ("status", "report", "profiles", "watch", "logs", "nodes", "store", "query", "export")
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -43,7 +43,10 @@ cli.add(
     *(runs.run, views.plan, queueing.submit, views.status, watch.watch, watch.logs),
     *(queueing.cancel, runs.retry, runs.resume),
 )
-cli.add("Results", results.report, shelf.profiles, results.tag)
+cli.add(
+    "Results",
+    *(results.report, shelf.profiles, asking.query, asking.export, results.tag, depot.store),
+)
 cli.add(
     "Farm",
     *(machine.up, machine.down, machine.scheduler, views.nodes),

@@ -94,19 +94,24 @@ def scheduler(talk: Talk, store: str | None) -> None:
     of its own; of several, one leads.
     """
     from farm import broker, reaching
+    from farm.compaction import Compaction, starter
     from farm.scheduler import Scheduler
 
     chosen = talk.settings(store=store)
     where = talk.store(chosen.store.value)
     where.probe()
     farm = reaching.need(chosen)
-    mine = Scheduler(farm.ledger, broker.connect(farm.url), where)
+    takes_in = Compaction(starter(chosen.store.value, os.environ))
+    mine = Scheduler(farm.ledger, broker.connect(farm.url), where, compaction=takes_in)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     talk.console().say(f"scheduling for {farm.where}")
-    while True:
-        for each in mine.step():
-            _tell_done(talk, each)
-        time.sleep(1.0)
+    try:
+        while True:
+            for each in mine.step():
+                _tell_done(talk, each)
+            time.sleep(1.0)
+    finally:
+        mine.end()
 
 
 def _keep(talk: Talk, chosen: "Settings", devices: str) -> None:

@@ -3,7 +3,7 @@
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,8 +105,15 @@ def check_place(path: Path) -> None:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all, making its folder."""
+    write_pieces(path, [text.encode()])
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file whole or not at all, as its pieces come; none of it is kept in memory."""
     with _beside(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        with partial.open("wb") as file:
+            for each in pieces:
+                file.write(each)
         partial.rename(path)
 
 

@@ -14,9 +14,12 @@ from farm.cli.talk import Talk
 from farm.errors import NoResult, Refused, Unreachable
 
 if TYPE_CHECKING:
+    from farm import answers
+    from farm.console import Console
     from farm.ledger import Record, Slot
     from farm.reaching import Farm
     from farm.settings import Settings
+    from farm.store import Store
 
 
 @verb(examples=("farm plan sweep.yaml", "farm plan sweep.yaml -S batch=1,8 --here --json"))
@@ -88,33 +91,23 @@ def status(
     talk: Talk, run_id: str | None, states: tuple[str, ...], limit: int, store: str | None
 ) -> None:
     """List recent runs, or the jobs of RUN."""
-    from farm import queues, runs, standing
+    from farm import fleet
 
+    if states and run_id is None:
+        raise Refused("--state filters the jobs of a run", hint="name one: `farm status RUN`")
     chosen = talk.settings(store=store)
-    where, console = talk.store(chosen.store.value), talk.console()
     farm = _farm_to_look_at(talk, chosen)
     unserved = _unserved(farm)
-    if run_id is None:
-        if states:
-            raise Refused("--state filters the jobs of a run", hint="name one: `farm status RUN`")
-        known = runs.read(where)
-        for error in known.damaged.values():
-            console.warn(str(error))
-        listed = standing.runs(known.runs[:limit], where, live=_live(farm))
-        if talk.as_json:
-            console.document(standing.runs_document(listed, unserved))
-            return
-        console.show(*standing.runs_table(listed), *queues.unserved_lines(unserved))
-        return
-    expected = runs.find_run(where, run_id)
-    live = farm.ledger.entries(expected.run_id) if farm else []
-    jobs = standing.jobs(expected, where, states=states, live=live)
-    if talk.as_json:
-        console.document(standing.jobs_document(expected, jobs))
-        return
-    console.show(*standing.jobs_table(jobs, limit=limit))
-    for line in queues.unserved_lines(unserved):
-        console.warn(line)
+    spools = fleet.spools(farm.ledger.nodes()) if farm else []
+    try:
+        where = talk.store(chosen.store.value)
+        if run_id is None:
+            _show_runs(talk, where, farm, limit=limit, unserved=unserved, spools=spools)
+        else:
+            _show_jobs(talk, where, farm, run_id, states=states, limit=limit, spools=spools)
+    finally:  # also where the store is away: then most of all
+        if not talk.as_json:
+            _warn_of(talk.console(), unserved, spools)
 
 
 @verb(examples=("farm nodes", "farm nodes gpu-03 --json"))
@@ -122,12 +115,14 @@ def status(
 @click.pass_obj
 def nodes(talk: Talk, node: str | None) -> None:
     """List the devices of the farm, and what each measures."""
-    from farm import fleet, queues, reaching
+    from farm import fleet, reaching
     from farm.errors import did_you_mean
 
     farm, console = reaching.need(talk.settings(), passing=True), talk.console()
-    found = fleet.devices(farm.ledger.nodes(), farm.ledger.running(), of=node)
-    names = [each.name for each in farm.ledger.nodes()]
+    known = farm.ledger.nodes()
+    found = fleet.devices(known, farm.ledger.running(), of=node)
+    spools = fleet.spools([each for each in known if node in (None, each.name)])
+    names = [each.name for each in known]
     if node is not None and not found:
         raise NoResult(
             f"no node {node!r} on this farm",
@@ -136,13 +131,58 @@ def nodes(talk: Talk, node: str | None) -> None:
         )
     unserved = _unserved(farm)
     if talk.as_json:
-        console.document(fleet.document(found, unserved))
+        console.document(fleet.document(found, unserved, spools))
         return
     if not found:
         raise NoResult(
             "no node serves this farm", hint="`farm-worker start` on a machine offers its devices"
         )
-    console.show(fleet.table(found), *queues.unserved_lines(unserved))
+    console.show(fleet.table(found))
+    _warn_of(console, unserved, spools)
+
+
+def _show_runs(
+    talk: Talk,
+    where: "Store",
+    farm: "Farm | None",
+    *,
+    limit: int,
+    unserved: dict[str, int],
+    spools: "Sequence[answers.Spool]",
+) -> None:
+    from farm import runs, standing
+
+    console = talk.console()
+    known = runs.read(where)
+    for error in known.damaged.values():
+        console.warn(str(error))
+    listed = standing.runs(known.runs[:limit], where, live=_live(farm))
+    if talk.as_json:
+        console.document(standing.runs_document(listed, unserved, spools))
+    else:
+        console.show(*standing.runs_table(listed))
+
+
+def _show_jobs(
+    talk: Talk,
+    where: "Store",
+    farm: "Farm | None",
+    run_id: str,
+    *,
+    states: tuple[str, ...],
+    limit: int,
+    spools: "Sequence[answers.Spool]",
+) -> None:
+    from farm import runs, standing
+
+    console = talk.console()
+    expected = runs.find_run(where, run_id)
+    live = farm.ledger.entries(expected.run_id) if farm else []
+    jobs = standing.jobs(expected, where, states=states, live=live)
+    if talk.as_json:
+        console.document(standing.jobs_document(expected, jobs, spools))
+    else:
+        console.show(*standing.jobs_table(jobs, limit=limit))
 
 
 def _this_machine(slots: "Sequence[Slot]") -> "Sequence[Slot]":
@@ -161,6 +201,16 @@ def _farm_to_look_at(talk: Talk, chosen: "Settings") -> "Farm | None":
     except Unreachable as error:
         talk.console().warn(f"{error.what}; what follows is what the store knows")
         return None
+
+
+def _warn_of(
+    console: "Console", unserved: dict[str, int], spools: "Sequence[answers.Spool]"
+) -> None:
+    """Say what no device takes, and what does not get into the store."""
+    from farm import fleet, queues
+
+    for line in (*queues.unserved_lines(unserved), *fleet.spool_lines(spools)):
+        console.warn(line)
 
 
 def _unserved(farm: "Farm | None") -> dict[str, int]:

@@ -39,6 +39,7 @@ class RunState:
     """How far a run is. left_s: an estimate, None while there is nothing to estimate from.
 
     answers: jobs that ended without a figure and are no failures, by cause, such as out of memory.
+    uploading: measured, and on the way to the store. notes: what holds the run up.
     """
 
     run_id: str
@@ -53,6 +54,8 @@ class RunState:
     lines: tuple[JobLine, ...] = ()
     cancelled: int = 0
     answers: tuple[tuple[str, int], ...] = ()
+    uploading: int = 0
+    notes: tuple[str, ...] = ()
 
 
 class Progress:
@@ -102,6 +105,10 @@ class Progress:
                 why = f": {each.note}" if each.note else ""
                 said = words.visible(f"{each.state}  {each.label} on {each.node}{why}")
                 self._stream.line([(said, "bold red")])
+        for note in state.notes:
+            if note not in self._complained:
+                self._complained.add(note)
+                self._stream.line([(words.visible(note), "yellow")])
         change_s, alive_s = next(pace[1:] for pace in _PACE if state.elapsed_s <= pace[0])
         silence = self._clock() - self._told_at
         wait = alive_s if _counts(state) == self._told else change_s
@@ -113,7 +120,11 @@ class Progress:
 def heading(state: RunState) -> str:
     """Return a run in one line: its counts, how long it took, how long it may take."""
     parts = [f"{state.done} done"]
-    for number, word in ((state.running, "running"), (state.queued, "queued")):
+    for number, word in (
+        (state.running, "running"),
+        (state.uploading, "uploading"),
+        (state.queued, "queued"),
+    ):
         parts += [f"{number} {word}"] if number else []
     parts += [f"{state.failed} failed"] if state.failed else []
     parts += [f"{many} {word}" for word, many in state.answers]
@@ -127,7 +138,7 @@ def heading(state: RunState) -> str:
 
 def _frame(state: RunState, stream: "Stream") -> list[Pieces]:
     """Return the live view: the heading, and as many jobs as the screen holds."""
-    room = max(1, stream.height - 5)
+    room = max(1, stream.height - 5 - len(state.notes))
     columns = (
         Column("node", cut=True),
         Column("device", cut=True),
@@ -148,6 +159,7 @@ def _frame(state: RunState, stream: "Stream") -> list[Pieces]:
         for each in state.lines[:room]
     )
     lines: list[Pieces] = [[(cut(heading(state), stream.width), "bold")]]
+    lines += [[(cut(words.visible(each), stream.width), "yellow")] for each in state.notes]
     if rows:
         lines += drawn(Table("", columns, rows), limit=stream.width).lines
     return lines

@@ -26,6 +26,7 @@ def examine(settings: Settings | FarmError, around: Surroundings) -> list[Findin
     settings: as loaded, or the error that loading them raised; what hangs on them is skipped then.
     """
     known = settings if isinstance(settings, Settings) else None
+    slow: dict[str, float] = {}
     measures = known is None or not known.broker.value
     rooms: list[tuple[str, Iterator[Finding]]] = [
         ("python", install.look(around, measures=measures)),
@@ -46,10 +47,11 @@ def examine(settings: Settings | FarmError, around: Surroundings) -> list[Findin
             ("store", storage.look(known.store.value, around)),
             ("broker", broker(known, around)),
         ]
+        slow["store"] = storage.patience_s(known.store.value, around.patience_s)
     return [
         each
         for subject, room in rooms
-        for each in _in_time(About(subject), room, around.patience_s)
+        for each in _in_time(About(subject), room, slow.get(subject, around.patience_s))
     ]
 
 

@@ -111,7 +111,7 @@ class Surroundings:
             find_server=find_server,
             running=running,
             ledger=_ledger,
-            open_store=open_store,
+            open_store=lambda url: open_store(url, hasty=True),
         )
 
 

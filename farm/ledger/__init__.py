@@ -7,7 +7,7 @@ is the truth about what was measured, so all of this may be lost and `farm resum
 farm:meta            ledger clock, last fence, sequence     farm:lease          key|fence → expiry
 farm:j:<key>         the record of an entry                 farm:own:<owner>    entries of an owner
 farm:r:<class>       READY entries, next first              farm:delay, :dead   backoff, given up
-farm:classes         classes with READY entries             farm:node:<node>    slots, heartbeat
+farm:classes         classes with READY entries             farm:node:<node>    slots, life, spool
 farm:jr:<key>        runs that want an entry                farm:run:<run>      count per state
 farm:jc:<key>        those of them that want no retry       farm:open           runs not yet closed
 farm:rj:<run>        entries of a run → "", or what it      farm:ev             every transition
@@ -28,6 +28,7 @@ from farm.ledger.records import (
     Record,
     Server,
     Slot,
+    Spool,
     State,
     Tick,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "Record",
     "Server",
     "Slot",
+    "Spool",
     "State",
     "Tick",
 ]

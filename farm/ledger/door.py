@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from farm.ledger.records import TTL_S, Claim, Entry, Held, Slot, Tick
+from farm.ledger.records import TTL_S, Claim, Entry, Held, Slot, Spool, Tick
 from farm.ledger.views import Views
 from farm.ledger.wire import Ears, reaching
 
@@ -109,20 +109,26 @@ class Ledger(Views):
 
     def finish(
         self,
-        claim: Claim,
+        held: Claim | Held,
         *,
-        state: Literal["DONE", "FAILED", "RETRY", "CANCELLED"],
+        state: Literal["UPLOADING", "DONE", "FAILED", "RETRY", "LATER", "CANCELLED"],
         cause: str,
         profile_key: str = "",
         counted: bool = True,
+        owner: str = "",
     ) -> str:
         """End our attempt; return the entry's new state, or `STALE` if the lease was lost.
 
-        CANCELLED says that the child was ended because nobody waited for it; if a run has asked
-        for the entry since, it goes back into the queue uncounted.
+        UPLOADING hands the lease to `owner`, which beats for it and ends the entry. LATER: nothing
+        of the attempt has begun, so it is tried in half a minute and is no try. CANCELLED says that
+        the child was ended because nobody waited for it; if a run has asked for the entry since, it
+        goes back into the queue uncounted.
         """
-        told = {"state": state, "cause": cause, "profile_key": profile_key, "counted": counted}
-        return str(self._call("finish", {"key": claim.key, "fence": claim.fence, **told}))
+        told = {
+            **{"state": state, "cause": cause, "profile_key": profile_key},
+            **{"counted": counted, "owner": owner},
+        }
+        return str(self._call("finish", {"key": held.key, "fence": held.fence, **told}))
 
     def release(self, owner: str, *, cause: str, counted: bool) -> dict[str, str]:
         """Give back every entry of an owner that is no more; return their new states."""
@@ -158,9 +164,16 @@ class Ledger(Views):
         *,
         state: Literal["up", "draining", "gone"],
         slots: Sequence[Slot] | None = None,
+        spool: Spool | None = None,
     ) -> None:
-        """Register a node with its slots, or renew its heartbeat, or take it off the list."""
+        """Register a node with its slots, or renew its heartbeat, or take it off the list.
+
+        While its spool is full nothing is claimed there.
+        """
         change: dict[str, Any] = {"node": name, "state": state}
+        if spool is not None:
+            change["spool"] = msgspec.json.encode(spool).decode()
+            change["full"] = spool.is_full
         if slots is not None:
             change["slots"] = msgspec.json.encode(slots).decode()
             change["classes"] = sorted({each for slot in slots for each in slot.classes})

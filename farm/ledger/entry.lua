@@ -4,6 +4,8 @@
 local RETRIES, CLAIMS = 3, 20
 local BACKOFF_MS, BACKOFF_MAX_MS, AVOID_MS = 5000, 300000, 30000
 local KEEP_S = 7 * 86400
+local POSTPONED_MS = 30000
+local OPEN = {'READY', 'RUNNING', 'UPLOADING', 'BACKOFF'}
 local ENDS = {DONE = true, FAILED = true, DEAD = true, CANCELLED = true}
 local KEPT = {'class', 'prio', 'state', 'attempt', 'infra', 'cause', 'node', 'profile_key',
   'started', 'changed', 'at'}
@@ -57,7 +59,7 @@ end
 local function settle_counted()
   for run in pairs(counted) do
     local open = 0
-    for _, n in ipairs(redis.call('HMGET', 'farm:run:' .. run, 'READY', 'RUNNING', 'BACKOFF')) do
+    for _, n in ipairs(redis.call('HMGET', 'farm:run:' .. run, unpack(OPEN))) do
       open = open + tonumber(n or 0)
     end
     for _, name in ipairs({'farm:run:' .. run, 'farm:rj:' .. run}) do
@@ -152,7 +154,7 @@ end
 
 -- An attempt that ended without an answer: try again by cause, or say that we gave up. A run that
 -- wanted no more than this attempt lets go; if no other is left, the entry has ended.
-local function retry(key, cause, counted)
+local function retry(key, cause, counted, wait_ms)
   local node = get(key, 'node') or ''
   if get(key, 'cancel') then
     drop_lease(key)
@@ -171,13 +173,31 @@ local function retry(key, cause, counted)
     redis.call('ZADD', 'farm:dead', text(now()), key)
     return 'DEAD'
   end
-  if counted and infra > 1 then
+  if counted and infra > 1 then wait_ms = backoff(key, infra) end
+  if wait_ms then
     move(key, 'BACKOFF', cause)
-    redis.call('ZADD', 'farm:delay', text(now() + backoff(key, infra)), key)
+    redis.call('ZADD', 'farm:delay', text(now() + wait_ms), key)
     return 'BACKOFF'
   end
   ready(key, cause)
   return 'READY'
+end
+
+-- Nothing of the attempt has begun, because what it needs is away: it does not count as one.
+local function postpone(key, cause)
+  put(key, 'attempt', tostring(tonumber(get(key, 'attempt')) - 1))
+  return retry(key, cause, false, POSTPONED_MS)
+end
+
+-- The profile lies in the node's spool: the lease is the uploader's, the device is free, and the
+-- result counts for every run that has not let go by now.
+local function hand_over(key, owner, profile_key)
+  redis.call('SREM', 'farm:own:' .. get(key, 'owner'), key)
+  redis.call('SADD', 'farm:own:' .. owner, key)
+  redis.call('ZADD', 'farm:lease', text(now() + ttl()), key .. '|' .. get(key, 'fence'))
+  put(key, 'owner', owner, 'profile_key', profile_key)
+  redis.call('HDEL', 'farm:j:' .. key, 'progress')
+  if get(key, 'cancel') then put(key, 'cancel', '1') end
 end
 
 -- A new life of an entry belongs to who asks for it; other runs keep what they had of the last.
@@ -216,12 +236,13 @@ local function cancel(key, run, running)
   for _, other in ipairs(wanting(key)) do
     if other ~= run then let_go(key, run); return 'shared' end
   end
-  if state ~= 'RUNNING' then
+  if state ~= 'RUNNING' and state ~= 'UPLOADING' then
     unready(key)
     move(key, 'CANCELLED', 'cancelled')
     return 'cancelled'
   end
   redis.call('SADD', 'farm:jc:' .. key, run)
+  if state == 'UPLOADING' then running = false end
   if not running and get(key, 'cancel') ~= 'kill' then put(key, 'cancel', '1'); return 'running' end
   put(key, 'cancel', 'kill')
   -- A message may be lost; the next beat of the node says it again.

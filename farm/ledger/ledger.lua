@@ -65,8 +65,9 @@ local function first_of(class, node)
 end
 
 function op.claim(a)
-  local state = redis.call('HGET', 'farm:node:' .. a.node, 'state')
+  local state, full = unpack(redis.call('HMGET', 'farm:node:' .. a.node, 'state', 'full'))
   if state and state ~= 'up' then return {none = state} end
+  if full == '1' then return {none = 'its spool is full'} end
   local best, lowest
   for _, class in ipairs(a.classes) do
     local key = first_of(class, a.node)
@@ -107,6 +108,12 @@ end
 
 function op.finish(a)
   if get(a.key, 'fence') ~= a.fence then return 'STALE' end
+  if a.state == 'UPLOADING' then
+    hand_over(a.key, a.owner, a.profile_key)
+    move(a.key, 'UPLOADING', a.cause)
+    return 'UPLOADING'
+  end
+  if a.state == 'LATER' then return postpone(a.key, a.cause) end
   if a.state == 'RETRY' then return retry(a.key, a.cause, a.counted) end
   -- Its child was ended for a cancel: if somebody has asked since, that costs the entry no try.
   if a.state == 'CANCELLED' then return retry(a.key, a.cause, false) end
@@ -183,6 +190,7 @@ function op.node(a)
   redis.call('SADD', 'farm:nodes', a.node)
   redis.call('HSET', at, 'heartbeat', text(now()), 'seen', text(server_us() / 1000),
     'state', a.state)
+  if a.spool then redis.call('HSET', at, 'spool', a.spool, 'full', a.full and '1' or '0') end
   if a.slots then redis.call('HSET', at, 'slots', a.slots, 'classes', cjson.encode(a.classes)) end
   return a.state
 end

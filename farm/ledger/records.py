@@ -5,7 +5,7 @@ from typing import Final, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-State = Literal["READY", "RUNNING", "BACKOFF", "DONE", "FAILED", "DEAD", "CANCELLED"]
+State = Literal["READY", "RUNNING", "UPLOADING", "BACKOFF", "DONE", "FAILED", "DEAD", "CANCELLED"]
 STATES: Final[tuple[State, ...]] = get_args(State)
 ENDS: Final = ("DONE", "FAILED", "DEAD", "CANCELLED")
 TTL_S: Final = 15.0
@@ -62,6 +62,21 @@ class Slot(Struct, frozen=True, kw_only=True):
     version: str = ""
 
 
+class Spool(Struct, frozen=True, kw_only=True):
+    """What waits on a node for its store, as the node said last.
+
+    age_s: of the oldest profile. aside: profiles that the store cannot take as they are.
+    trouble: why nothing goes out just now, "" while it does. is_full: nothing is claimed there.
+    """
+
+    profiles: int = 0
+    bytes: int = 0
+    age_s: float = 0.0
+    aside: int = 0
+    trouble: str = ""
+    is_full: bool = False
+
+
 class Node(Struct, frozen=True, kw_only=True):
     """One machine that gave a sign of life; silent_s: how long ago."""
 
@@ -69,6 +84,7 @@ class Node(Struct, frozen=True, kw_only=True):
     state: Literal["up", "draining"]
     silent_s: float
     slots: list[Slot]
+    spool: Spool = Spool()
 
 
 class Tick(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from farm.ledger.records import STATES, TTL_S, Event, Node, Record, Server, Slot
+from farm.ledger.records import STATES, TTL_S, Event, Node, Record, Server, Slot, Spool
 from farm.ledger.wire import connect, reaching
 
 _FIELDS: Final = (
@@ -209,6 +209,7 @@ def _node(name: str, row: dict[str, str], *, server_ms: float, ledger_ms: float)
         state=row["state"],  # type: ignore[arg-type]
         silent_s=max(0.0, server_ms - seen, ledger_ms - heartbeat) / 1000,
         slots=msgspec.json.decode(row.get("slots", "[]"), type=list[Slot]),
+        spool=msgspec.json.decode(row.get("spool", "{}"), type=Spool),
     )
 
 

@@ -4,13 +4,11 @@ What a person or a model wrote is data here as well: Markdown escapes it, and CS
 spreadsheet would run as a formula.
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from farm import schema
+from farm import commas, schema
 from farm.report import tables, words
 from farm.report.record import Cell, Figures, Report, tally
 from farm.report.table import Table
@@ -38,7 +36,6 @@ _ORIGIN: Final = {
     "attempts": "attempts",
     "reused": "reused",
 }
-_FORMULA: Final = re.compile(r"^\s*[=+\-@|]|^[\t\r\n]")
 # What Markdown would take for markup. An underscore inside a word is none, nor are the brackets of
 # an interval.
 _MARKUP: Final = re.compile(
@@ -113,22 +110,20 @@ def comma_separated(report: Report) -> str:
     A number that is not there is empty, and `<column>_reason` says why. A text that a spreadsheet
     would take for a formula starts with an apostrophe.
     """
-    out = io.StringIO()
     figures = [name for name in Figures.__struct_fields__ if name not in _LISTS + _DERIVED]
     labels = [each.name for each in report.axes]
     header = ["run_id", *labels, "state", "reason", "failure_kind", "failure_phase"]
     header += [column for name in figures for column in _columns(name)]
     header += [*_LISTS, *_ORIGIN.values()]
-    write = csv.writer(out, lineterminator="\n")
-    write.writerow(_defused(each) for each in header)
+    lines = [commas.line(map(commas.defused, header))]
     for at, cell in enumerate(report.cells):
         row = [report.run_id, *(cell.labels.get(each, "") for each in labels)]
         row += [cell.state, cell.reason, *_failure(cell)]
         row += [value for name in figures for value in _values(report, at, name)]
         row += [";".join(_list(cell.figures, name)) for name in _LISTS]
         row += [_plain(_field(cell.origin, name)) for name in _ORIGIN]
-        write.writerow(_defused(each) for each in row)
-    return out.getvalue()
+        lines.append(commas.line(map(commas.defused, row)))
+    return "".join(lines)
 
 
 def _columns(name: str) -> list[str]:
@@ -162,10 +157,6 @@ def _plain(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
-
-
-def _defused(text: str) -> str:
-    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def _escaped(text: str) -> str:

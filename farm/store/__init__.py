@@ -4,9 +4,11 @@ Correctness rests on the digests in the keys; the refusal to overwrite is the se
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from farm import address
 from farm.errors import Refused
 from farm.store.contract import (
     Conflict,
@@ -18,14 +20,20 @@ from farm.store.contract import (
     StoreError,
     Unreachable,
     Unsupported,
+    check_there,
 )
 from farm.store.keys import (
+    CATALOG_PREFIX,
+    HEAD_KEY,
     blob_key,
     bundle_key,
     card_key,
+    catalog_key,
     check_key,
+    event_key,
     job_key,
     manifest_key,
+    part_key,
     profile_ids,
     profile_key,
     tag_key,
@@ -33,6 +41,8 @@ from farm.store.keys import (
 from farm.store.local import LocalStore
 
 __all__ = [
+    "CATALOG_PREFIX",
+    "HEAD_KEY",
     "Conflict",
     "Corrupt",
     "Denied",
@@ -46,10 +56,14 @@ __all__ = [
     "blob_key",
     "bundle_key",
     "card_key",
+    "catalog_key",
     "check_key",
+    "check_there",
+    "event_key",
     "job_key",
     "manifest_key",
     "open_store",
+    "part_key",
     "place",
     "profile_ids",
     "profile_key",
@@ -57,36 +71,40 @@ __all__ = [
 ]
 
 
-def open_store(url: str | Path) -> Store:
-    """Return the store of a path or `file://` URL; nothing is created or read yet.
+def open_store(url: str | Path, *, hasty: bool = False) -> Store:
+    """Return the store of a path, a `file://` or an `s3://` URL; nothing is asked or made yet.
 
-    Raises Refused for any other scheme.
+    hasty: for who would rather know soon that a server is away than wait for it. Raises Refused for
+    any other scheme, and for an address that is none.
     """
     text = str(url)
     scheme = text.split("://")[0] if "://" in text else ""
     if not scheme:
         return LocalStore(Path(text))
     if scheme == "s3":
-        raise Refused(
-            f"store {text!r}: this version keeps local stores only",
-            why="S3 comes with a later version",
-            hint="name a folder: --store DIR, or FARM_STORE=DIR",
-        )
+        from farm.store import wire
+        from farm.store.s3 import S3Store
+
+        return S3Store(address.parse(text), patience=wire.HASTY if hasty else wire.USUAL)
     parts = urlsplit(text)
     if scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path:
-        raise Refused(f"store {text!r} is neither a folder nor file:///FOLDER")
+        raise Refused(f"store {text!r} is neither a folder nor file:///FOLDER nor s3://BUCKET")
     return LocalStore(Path(unquote(parts.path)))
 
 
 def place(url: str) -> str:
     """Return where a store lies, for others to read: an absolute folder, or a URL without password.
 
-    Two spellings of one folder have one place, links apart; nothing is looked up.
+    Two spellings of one folder or bucket have one place, links apart; nothing is looked up.
+    `open_store` opens it.
     """
     if "://" not in url:
         return os.path.abspath(os.path.expanduser(url))
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         return os.path.abspath(unquote(parts.path))
+    if parts.scheme == "s3":
+        with suppress(Refused):
+            return address.parse(url).url
     user, at, host = parts.netloc.rpartition("@")
     return parts._replace(netloc=user.partition(":")[0] + at + host).geturl()

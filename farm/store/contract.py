@@ -6,10 +6,13 @@ win; `swap` is for the few keys that are hints and may change.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from farm import errors
 from farm.errors import Bad, FarmError, NoResult, Refused
+
+LAYOUT_KEY: Final = "meta/layout.json"
+LAYOUT: Final = b'{"layout": 1}\n'
 
 
 class Entry(NamedTuple):
@@ -79,3 +82,31 @@ class Unsupported(StoreError, Refused):
 
 class Corrupt(StoreError, Bad):
     """The bytes are not those that the digest promises."""
+
+
+def other_layout(error: Conflict, found: bytes) -> Unsupported:
+    """Return what it means that a store holds another layout than ours."""
+    return Unsupported(
+        "the store was laid out by another version of the farm",
+        key=error.key,
+        store=error.store,
+        why=found[:80].decode("utf-8", "replace").strip(),
+        hint="upgrade this farm, or name another store",
+    )
+
+
+def check_there(store: Store) -> None:
+    """Return if the store still is the one that `probe` marked, else raise Unreachable.
+
+    A folder that is not mounted just now would take everything, and hide it once it is.
+    """
+    try:
+        store.get(LAYOUT_KEY)
+    except NotFound as error:
+        raise Unreachable(
+            "the store is not there",
+            key=error.key,
+            store=error.store,
+            why=f"{error.store} holds no {LAYOUT_KEY}",
+            hint="mount it again, or restore what was removed",
+        ) from error

@@ -12,6 +12,11 @@ _SEGMENT: Final = re.compile(r"[a-z0-9][a-z0-9=_-]{0,199}")
 _LAST: Final = re.compile(r"(?=.{1,200}\Z)[a-z0-9][a-z0-9=_-]*(?:\.[a-z0-9=_-]+)+")
 _PROFILE: Final = re.compile(r"inbox/v1/date=[0-9-]{10}/([0-9a-f]{32})\.([0-9a-f]{64})\.json")
 _DIGEST: Final = re.compile(r"(?:^|\.)([0-9a-f]{64})\.")
+_TABLE: Final = "tables/profiles/v1/"
+
+# The chain of the catalogue: each manifest is written once, and the head is a hint to the newest.
+CATALOG_PREFIX: Final = f"{_TABLE}manifest/"
+HEAD_KEY: Final = f"{_TABLE}head.json"
 
 
 def check_key(key: str) -> str:
@@ -20,8 +25,7 @@ def check_key(key: str) -> str:
     Segments match `[a-z0-9][a-z0-9=_-]*`; the last one alone contains dots, and always does. So no
     key is a file and a folder at once, and case never matters.
     """
-    *folders, last = key.split("/")
-    if not _LAST.fullmatch(last) or not all(_SEGMENT.fullmatch(each) for each in folders):
+    if not is_key(key):
         raise Refused(f"key {key!r} is not allowed in a store")
     return key
 
@@ -51,6 +55,20 @@ def bundle_key(sha256: str, ext: str = "tar") -> str:
     return check_key(f"bundles/v1/{sha256[:2]}/{sha256}.{ext}")
 
 
+def part_key(month: str, sha256: str) -> str:
+    """Return the key of a part of the catalogue whose rows began in `month` (YYYY-MM, UTC)."""
+    return check_key(f"{_TABLE}month={month}/{sha256}.parquet")
+
+
+def catalog_key(number: int) -> str:
+    """Return the key of the manifest with this number; numbers sort as their keys do."""
+    return check_key(f"{CATALOG_PREFIX}{number:08}.json")
+
+
+def event_key(sha256: str) -> str:
+    return check_key(f"events/v1/{sha256}.json")
+
+
 def tag_key(name: str) -> str:
     return check_key(f"tags/{name}.json")
 
@@ -65,6 +83,12 @@ def promised_digest(name: str) -> str | None:
     """Return the SHA-256 that the last segment of a content-addressed key holds, else None."""
     found = _DIGEST.search(name)
     return found[1] if found else None
+
+
+def is_key(text: str) -> bool:
+    """Return whether the grammar allows the text as a key."""
+    *folders, last = text.split("/")
+    return is_object(last) and all(map(is_folder, folders))
 
 
 def is_folder(name: str) -> bool:

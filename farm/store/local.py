@@ -10,28 +10,26 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from farm import errors
-from farm.errors import Refused
+from farm.store.content import CHUNK, chunks, digest_of, landing, other_bytes, verify
 from farm.store.contract import (
+    LAYOUT,
+    LAYOUT_KEY,
     Conflict,
-    Corrupt,
     Denied,
     Entry,
     NotFound,
     StoreError,
     Unreachable,
     Unsupported,
+    other_layout,
 )
 from farm.store.keys import check_key, is_folder, is_object, promised_digest
 
-LAYOUT: Final = b'{"layout": 1}\n'
-_LAYOUT_KEY: Final = "meta/layout.json"
-_CHUNK: Final = 1 << 20
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _NO_FOLDER: Final = (errno.ENOTDIR, errno.EEXIST)
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
@@ -72,7 +70,9 @@ class LocalStore:
         with self._told(key):
             if to is None:
                 data = path.read_bytes()
-                self._verify(hashlib.sha256(data).hexdigest() if sha256 else None, sha256, key)
+                if sha256 is not None:
+                    found = hashlib.sha256(data).hexdigest()
+                    verify(found, sha256, key=key, store=str(self.root))
                 return data
             file = path.open("rb")
         with file:
@@ -112,18 +112,12 @@ class LocalStore:
     def probe(self) -> None:
         """As in Store; makes the folder and marks it with its layout."""
         try:
-            self.put_new(_LAYOUT_KEY, LAYOUT)
+            self.put_new(LAYOUT_KEY, LAYOUT)
         except Conflict as error:
-            raise Unsupported(
-                "the store was laid out by another version of the farm",
-                key=error.key,
-                store=error.store,
-                why=self.get(error.key)[:80].decode("utf-8", "replace").strip(),
-                hint="upgrade this farm, or name another store",
-            ) from error
-        with self._told(_LAYOUT_KEY), self._written(self.root, b"") as temporary:
+            raise other_layout(error, self.get(error.key)) from error
+        with self._told(LAYOUT_KEY), self._written(self.root, b"") as temporary:
             twin = temporary.with_name(temporary.name + "-link")
-            self._linked(temporary, twin, _LAYOUT_KEY)
+            self._linked(temporary, twin, LAYOUT_KEY)
             twin.unlink()
 
     def _path(self, key: str) -> Path:
@@ -142,7 +136,7 @@ class LocalStore:
         temporary = folder / f".tmp-{os.getpid()}-{secrets.token_hex(8)}"
         try:
             with temporary.open("xb") as file:
-                for chunk in _chunks(source):
+                for chunk in chunks(source):
                     file.write(chunk)
                 file.flush()
                 if self._fsync:
@@ -170,44 +164,20 @@ class LocalStore:
         return True
 
     def _same(self, path: Path, source: bytes | Path, key: str) -> bool:
-        """Return False, as `put_new` must, if the object equals the source; else raise Conflict."""
-        if _digest(path) != _digest_of(_chunks(source)):
-            raise Conflict(
-                f"{key} exists with other content",
-                key=key,
-                store=str(self.root),
-                hint="objects are never overwritten; the new bytes were not stored",
-            )
+        """Return False, as `put_new` must, if the object equals the source; raise if not."""
+        ours = digest_of(chunks(source))
+        if _digest(path) != ours:
+            raise other_bytes(key, ours, store=str(self.root))
         self._sync_folder(path.parent)  # its writer may not have come to that yet
         return False
 
     def _copy_out(self, file: BinaryIO, to: Path, *, sha256: str | None, key: str) -> None:
-        temporary = to.with_name(f".{to.name[:80]}.{secrets.token_hex(8)}")
         digest = hashlib.sha256()
-        try:
-            to.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("xb") as out:
-                while chunk := file.read(_CHUNK):
-                    digest.update(chunk)
-                    out.write(chunk)
-            self._verify(digest.hexdigest(), sha256, key)
-            os.replace(temporary, to)
-        except OSError as error:
-            raise errors.Unreachable(
-                f"cannot write {str(to)!r}", why=error.strerror or ""
-            ) from error
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-    def _verify(self, found: str | None, wanted: str | None, key: str) -> None:
-        if wanted is not None and found != wanted:
-            raise Corrupt(
-                f"{key} is damaged: sha256 is {found}, not {wanted}",
-                key=key,
-                store=str(self.root),
-                hint="measure it again, or bring the object back from a copy",
-            )
+        with landing(to) as out:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+                out.write(chunk)
+            verify(digest.hexdigest(), sha256, key=key, store=str(self.root))
 
     def _walk(self, folder: Path, base: str, prefix: str, after: str) -> Iterator[Entry]:
         try:
@@ -247,28 +217,9 @@ def _may_hold(folder: str, prefix: str, after: str) -> bool:
     return related and (folder > after or after.startswith(folder))
 
 
-def _chunks(source: bytes | Path) -> Iterator[bytes]:
-    if isinstance(source, bytes):
-        yield source
-        return
-    try:
-        with source.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                yield chunk
-    except OSError as error:
-        raise Refused(f"cannot read {str(source)!r}", why=error.strerror or "") from error
-
-
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _digest_of(chunks: Iterator[bytes]) -> str:
-    digest = hashlib.sha256()
-    for chunk in chunks:
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _explained(error: OSError, key: str, store: str) -> StoreError:

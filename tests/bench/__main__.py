@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tests.bench import job, loop, queue, store, watch
+from tests.bench import catalog, job, loop, queue, store, watch
 from tests.bench.row import Row, page
 
 PARTS = {
@@ -15,6 +15,7 @@ PARTS = {
     "queue": queue.rows,
     "store": store.rows,
     "watch": watch.rows,
+    "catalog": catalog.rows,
 }
 
 

@@ -106,7 +106,7 @@ def assert_well_said(err: str) -> None:
     first, *more = err.splitlines()
     assert not first.endswith(".")
     # A message begins in lower case, but for the name of a variable.
-    assert re.match(r"error: (FARM_[A-Z]+: )?[^A-Z]", first)
+    assert re.match(r"error: (FARM_[A-Z_]+: )?[^A-Z]", first)
     assert not [line for line in more if line.startswith(("error", "Traceback"))]
     hints = [at for at, line in enumerate(more) if line.startswith("hint: ")]
     assert [at for at in hints if more[at - 1] == ""] == hints

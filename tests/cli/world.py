@@ -147,6 +147,9 @@ def enter(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [each for each in os.environ if each.startswith("FARM_")]:
         if name != "FARM_TEST_RUN":
             monkeypatch.delenv(name)
+    for name in [each for each in os.environ if each.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")  # else it is asked over the network
 
 
 def parted(line: str) -> tuple[dict[str, str], list[str]]:

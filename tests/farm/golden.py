@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from farm import schema
+from farm.store import part_key
 from tests.farm import make
 
 FOLDER: Final = Path(__file__).parent.parent / "golden" / "schema"
@@ -51,6 +52,36 @@ def _order() -> schema.Order:
     )
 
 
+def _catalog() -> schema.Catalog:
+    digest = "1" * 64
+    return schema.Catalog(
+        number=2,
+        parent_sha256="0" * 64,
+        written_at=make.STARTED,
+        writer="scheduler@laptop",
+        swept="2026-11-30",
+        parts=[
+            schema.CatalogPart(
+                key=part_key("2026-11", digest),
+                sha256=digest,
+                bytes=40_000,
+                rows=7,
+                started_min=make.STARTED,
+                started_max=make.STARTED,
+                received_min="2026-11-29",
+                received_max="2026-11-30",
+            )
+        ],
+        unreadable=[
+            schema.CatalogUnreadable(
+                key="inbox/v1/date=2026-11-30/notes.txt",
+                reason="the name is not <job id>.<profile id>.json",
+            )
+        ],
+        seal="2" * 64,
+    )
+
+
 DOCUMENTS: Final[dict[str, Callable[[], Struct]]] = {
     "job": make.job,
     "manifest": _manifest,
@@ -62,6 +93,8 @@ DOCUMENTS: Final[dict[str, Callable[[], Struct]]] = {
     "profile-pruned": lambda: make.profile(status="pruned"),
     "profile-cancelled": lambda: make.profile(status="cancelled"),
     "system-card": make.card,
+    "catalog": _catalog,
+    "catalog-head": lambda: schema.CatalogHead(number=2),
 }
 
 

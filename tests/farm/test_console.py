@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -321,6 +322,19 @@ def told(*states: RunState) -> list[list[str]]:
             take()
     take()
     return said
+
+
+def test_what_holds_a_run_up_is_said_once_and_uploads_are_counted_apart():
+    """They are neither running nor queued: the device is free, and nothing waits for it."""
+    held = replace(
+        state(1.0, 2), uploading=3, queued=4, notes=("measured profiles wait on node n1: away",)
+    )
+
+    first, second, *_ = told(held, replace(held, elapsed_s=2.0))
+
+    assert "measured profiles wait on node n1: away" == first[0]
+    assert "2 done · 1 running · 3 uploading · 4 queued" in first[1]
+    assert [] == second
 
 
 def counts(said: list[list[str]]) -> list[int]:

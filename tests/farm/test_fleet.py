@@ -2,9 +2,10 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from farm import answers, fleet
-from farm.ledger import Node, Record
+from farm.ledger import Node, Record, Spool
 from tests.farm import make
 
 CPU = make.slot(store="/srv/store", version="0.2.0")
@@ -12,6 +13,12 @@ GPU = make.slot(node="gpu-1", classes=["hw.h100", "any"], slot="gpu:0", device="
 SECOND = make.slot(node="gpu-1", classes=["hw.h100", "any"], slot="gpu:1", device="H100")
 LAPTOP = Node(name="laptop", state="up", silent_s=0.4, slots=[CPU])
 RACK = Node(name="gpu-1", state="draining", silent_s=3.0, slots=[SECOND, GPU])
+HELD_UP = replace(
+    RACK,
+    spool=Spool(
+        profiles=12, bytes=40_000, age_s=200.0, trouble="the store is not there", is_full=True
+    ),
+)
 
 
 def running(owner: str, *, run=make.RUN) -> Record:
@@ -73,9 +80,48 @@ def test_the_table_shows_a_row_for_each_device():
 
 @pytest.mark.parametrize("unserved", [{}, {"hw.a100": 2}])
 def test_the_document_is_one_of_the_published_answers(unserved):
-    document = fleet.document(fleet.devices([LAPTOP, RACK], [], of=None), unserved)
+    held = fleet.spools([HELD_UP])
+    document = fleet.document(fleet.devices([LAPTOP, RACK], [], of=None), unserved, held)
 
     told = msgspec.json.encode(document)
 
-    assert (3, unserved) == (len(document.devices), document.unserved)
+    assert (3, unserved, ["gpu-1"]) == (
+        len(document.devices),
+        document.unserved,
+        [each.node for each in document.spools],
+    )
     assert document == msgspec.json.decode(told, type=answers.Nodes, strict=True)
+
+
+# ── what waits for the store ─────────────────────────────────────────────────────────────────────
+
+
+def test_a_spool_that_is_held_up_says_how_much_waits_how_long_and_why():
+    assert [
+        "12 profiles wait on node gpu-1 for the store, the oldest for 3m20s: "
+        "the store is not there",
+        "node gpu-1 takes no job: its spool is full",
+    ] == fleet.spool_lines(fleet.spools([LAPTOP, HELD_UP]))
+    assert ["full", "full"] == [each.state for each in fleet.devices([HELD_UP], [], of=None)]
+
+
+def test_a_spool_that_empties_as_it_fills_is_no_news():
+    busy = replace(RACK, spool=Spool(profiles=1, bytes=3000, age_s=0.1))
+
+    assert ([], 1) == (fleet.spool_lines(fleet.spools([busy])), len(fleet.spools([busy])))
+    assert [] == fleet.spools([LAPTOP, RACK])
+
+
+def test_what_the_store_cannot_take_is_counted():
+    lame = replace(RACK, spool=Spool(aside=1))
+
+    assert ["1 profile on node gpu-1 cannot be stored; its log says why"] == (
+        fleet.spool_lines(fleet.spools([lame]))
+    )
+
+
+def test_what_holds_a_run_up_is_told_without_figures_that_change():
+    """So that it is said once."""
+    assert ["measured profiles wait on node gpu-1: the store is not there"] == (
+        fleet.held_up([LAPTOP, HELD_UP])
+    )

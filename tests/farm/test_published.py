@@ -39,7 +39,7 @@ def test_every_answer_and_every_stored_document_is_published():
 
     assert {*answers.ANSWERS} < {*kinds.values()}
     assert {"profile", "job", "manifest", "system_card", "order", "report", "tag"} <= {*kinds}
-    assert len(answers.ANSWERS) + 7 == len(kinds)
+    assert len(answers.ANSWERS) + 9 == len(kinds)
     for name, kind in kinds.items():
         assert re.fullmatch("[a-z_]+", name)
         assert f"farm.{name}/v1" == kind.__struct_config__.tag

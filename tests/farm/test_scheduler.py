@@ -514,3 +514,29 @@ def test_a_store_that_is_away_is_waited_out(ledger, server, bell, tmp_path):
 def _infra(store) -> list[Failure]:
     found: list[Profile] = [each.profile for each in rows.read(store).rows]
     return [each.failure for each in found if each.status == "infra"]
+
+
+# ── the catalogue ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_has_ended_is_told_to_whoever_keeps_the_catalogue(run, bell):
+    """How many jobs have, and that a run was closed."""
+    told = []
+
+    class Takes:
+        def look(self, *, closed: bool, ended: int) -> None:
+            told.append((closed, ended))
+
+        def end(self) -> None:
+            told.append("end")
+
+    scheduler = Scheduler(run.ledger, bell, run.store, compaction=Takes())
+
+    run.end()
+    scheduler.step()
+    run.end()
+    scheduler.step()
+    scheduler.step()
+    scheduler.end()
+
+    assert [(False, 1), (True, 2), (False, 0), "end"] == told

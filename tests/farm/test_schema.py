@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from farm import schema
 from farm.errors import Bad
-from farm.schema import Job, Manifest, Order, Profile, SystemCard, Tag
+from farm.schema import Catalog, CatalogHead, Job, Manifest, Order, Profile, SystemCard, Tag
 from tests.farm import golden
 
 KINDS = {
+    "catalog": Catalog,
+    "catalog_head": CatalogHead,
     "job": Job,
     "manifest": Manifest,
     "order": Order,

@@ -125,7 +125,7 @@ def test_an_empty_variable_is_not_set(cwd: Path, home: Path) -> None:
     [
         (
             "stor = 'x'",
-            "unknown setting 'stor': known: store, broker, state, ef",
+            "unknown setting 'stor': known: store, endpoint_url, path_style, sse, b",
             "did you mean `st",
         ),
         ("[store]\na = 1", "store is {'a': 1}: expected text in quotes", ""),
@@ -217,6 +217,11 @@ def test_a_password_is_never_a_flag_and_never_shown(cwd: Path, home: Path) -> No
         ("redis://host:6380/0", "redis://host:6380/0"),
         ("redis://me:s/cr@et@host:7000/0", "redis://me:***@host:7000/0"),
         ("/mnt/a:b@c", "/mnt/a:b@c"),
+        ("s3://bucket/p?sse=aes256&path_style=true", "s3://bucket/p?sse=aes256&path_style=true"),
+        ("s3://b?endpoint_url=http%3A%2F%2Fh%3A1", "s3://b?endpoint_url=http%3A%2F%2Fh%3A1"),
+        ("s3://me:s3cret@bucket/p", "s3://me:***@bucket/p"),
+        ("s3://b?sse=none&secret=s3cret&sse", "s3://b?sse=none&***&***"),
+        ("s3://b?endpoint_url=http%3A%2F%2Fme%3As3cret%40h", "s3://b?***"),
     ],
 )
 def test_what_is_shown_of_a_url_is_all_but_its_password(url: str, told: str) -> None:
@@ -256,6 +261,90 @@ def test_a_broker_that_is_no_address_is_refused_where_it_is_named(cwd, home, url
 )
 def test_every_way_to_name_a_redis_server_is_taken(cwd, home, url) -> None:
     assert url == _load(cwd, home, env={"FARM_BROKER": url}).broker.value
+
+
+# ── a store on S3 ────────────────────────────────────────────────────────────────────────────────
+
+S3 = "s3://bucket/farm"
+AT_HOST = "s3://bucket/farm?endpoint_url=http%3A%2F%2Fhost%3A8333"
+
+
+def test_the_store_on_s3_is_one_string_with_all_that_is_set_of_it(cwd: Path, home: Path) -> None:
+    """So that whoever is handed that string opens the same store."""
+    _write(cwd / "farm.toml", "endpoint_url = 'http://host:8333'\nsse = 'aes256'")
+
+    found = _load(cwd, home, env={"FARM_STORE": S3, "FARM_PATH_STYLE": "false"})
+
+    whole = f"{AT_HOST}&path_style=false&sse=aes256"
+    assert Setting(whole, "FARM_STORE") == found.store
+    assert Setting("http://host:8333", str(cwd / "farm.toml")) == found.endpoint_url
+    assert Setting("false", "FARM_PATH_STYLE") == found.path_style
+    assert Setting("aes256", str(cwd / "farm.toml")) == found.sse
+    assert whole == _load(cwd, home, env={"FARM_STORE": whole}).store.value
+
+
+def test_what_the_address_says_beats_what_is_set(cwd: Path, home: Path) -> None:
+    """And is told to come from where the address does."""
+    env = {"FARM_STORE": AT_HOST, "FARM_ENDPOINT_URL": "http://other:1", "AWS_ENDPOINT_URL": "x"}
+
+    found = _load(cwd, home, env=env)
+
+    assert Setting(AT_HOST, "FARM_STORE") == found.store
+    assert Setting("http://host:8333", "FARM_STORE") == found.endpoint_url
+
+
+@pytest.mark.parametrize(
+    ("env", "origin"),
+    [
+        ({"AWS_ENDPOINT_URL": "http://host:8333"}, "AWS_ENDPOINT_URL"),
+        (
+            {"AWS_ENDPOINT_URL_S3": "http://host:8333", "AWS_ENDPOINT_URL": "http://other:1"},
+            "AWS_ENDPOINT_URL_S3",
+        ),
+        (
+            {"FARM_ENDPOINT_URL": "http://host:8333", "AWS_ENDPOINT_URL_S3": "http://other:1"},
+            "FARM_ENDPOINT_URL",
+        ),
+    ],
+)
+def test_a_server_that_the_environment_names_is_used(cwd, home, env, origin) -> None:
+    found = _load(cwd, home, env={"FARM_STORE": S3, **env})
+
+    assert (AT_HOST, Setting("http://host:8333", origin)) == (found.store.value, found.endpoint_url)
+
+
+def test_a_folder_is_no_matter_of_servers(cwd: Path, home: Path) -> None:
+    found = _load(cwd, home, env={"AWS_ENDPOINT_URL": "http://other:1", "FARM_SSE": "aes256"})
+
+    assert Setting(".farm/store", "default") == found.store
+    assert Setting("", "default") == found.endpoint_url
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"FARM_STORE": "s3://"}, "FARM_STORE: '' is no name of a bucket"),
+        ({"FARM_STORE": "s3://me:s3cret@bucket"}, "FARM_STORE: the address of a store on S3 takes"),
+        ({"FARM_STORE": f"{S3}?secret=s3cret"}, "FARM_STORE: unknown option 'secret'"),
+        ({"FARM_SSE": "rot13"}, "FARM_SSE: unknown sse 'rot13'"),
+        ({"FARM_PATH_STYLE": "yes"}, "FARM_PATH_STYLE: unknown path_style 'yes'"),
+        ({"FARM_ENDPOINT_URL": "http://me:s3cret@host"}, "FARM_ENDPOINT_URL: endpoint_url is no"),
+        ({"FARM_STORE": S3, "AWS_ENDPOINT_URL": "host:8333"}, "AWS_ENDPOINT_URL: endpoint_url is"),
+    ],
+)
+def test_a_mistake_about_s3_names_its_origin_and_no_secret(cwd, home, env, said) -> None:
+    with pytest.raises(Refused) as caught:
+        _load(cwd, home, env=env)
+
+    assert str(caught.value).startswith(said)
+    assert "cret" not in str(caught.value).replace("'secret'", "") + caught.value.hint
+
+
+def test_a_store_on_s3_may_be_a_flag_but_with_a_password(cwd: Path, home: Path) -> None:
+    assert Setting(AT_HOST, "--store") == _load(cwd, home, store=AT_HOST).store
+
+    with pytest.raises(Refused, match=r"--store: .* no user and no password"):
+        _load(cwd, home, store="s3://me:s3cret@bucket")
 
 
 # ── the files ────────────────────────────────────────────────────────────────────────────────────

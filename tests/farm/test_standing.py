@@ -118,6 +118,7 @@ def record(job, state, **more) -> Record:
     [
         ({"state": "READY", "class_": "hw.cpu"}, "queued", "for hw.cpu"),
         ({"state": "RUNNING", "owner": "laptop/cpu:0#a-1"}, "measuring", "on laptop/cpu:0"),
+        ({"state": "UPLOADING", "node": "n1"}, "uploading", "measured; in the spool of n1"),
         ({"state": "BACKOFF", "cause": "timeout"}, "waiting", "another try after: timed out"),
         ({"state": "DEAD", "cause": "worker_lost"}, "dead", ""),
         ({"state": "CANCELLED"}, "cancelled", ""),
@@ -249,11 +250,11 @@ def test_the_table_of_runs_counts_good_bad_and_missing(store, run):
 
 
 def test_the_documents_carry_their_schema_and_their_run(store, run):
-    runs = standing.runs_document(standing.runs(manifests(store)[:5], store), {"hw.h300": 3})
-    jobs = standing.jobs_document(run, standing.jobs(run, store, states=("failed",)))
+    runs = standing.runs_document(standing.runs(manifests(store)[:5], store), {"hw.h300": 3}, [])
+    jobs = standing.jobs_document(run, standing.jobs(run, store, states=("failed",)), [])
 
     counts = {"ok": 1, "invalid": 1, "failed": 1, "pruned": 1, "skipped": 1, "missing": 1}
-    nothing = {"queued": 0, "measuring": 0, "waiting": 0, "cancelled": 0}
+    nothing = {"queued": 0, "measuring": 0, "uploading": 0, "waiting": 0, "cancelled": 0}
     assert (7, counts | nothing | {"dead": 1}) == (runs.runs[0].total, runs.runs[0].counts)
     assert {"hw.h300": 3} == runs.unserved
     assert (make.RUN, [(JOBS[2].job_id, "mlp/fp32/b4/cpu")]) == (

@@ -105,8 +105,8 @@ def test_what_no_device_takes_waits_and_is_named(fleet: Fleet) -> None:
     said = "no live device for hw.h300: 1 job waits"
     assert said in planned.out
     assert said in sent.err
-    assert said in fleet.farm("status").out
-    assert said in fleet.farm("nodes").out
+    assert said in fleet.farm("status").err
+    assert said in fleet.farm("nodes").err
     run_id = sent.out.strip()
     assert "queued" in fleet.farm("status", run_id).out
     assert "cancelled 1 queued job" in fleet.farm("cancel", run_id).out

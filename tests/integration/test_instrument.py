@@ -54,7 +54,8 @@ def test_known_time_lies_within_the_stated_interval(place: Place) -> None:
         latency = measured(place, "{duration_us: 5000, mode: spin}", repeats=3)["latency"]
         assert latency["p50_ms"] >= 5.0
         lo, hi = latency["p50_lo_ms"], latency["p50_hi_ms"]
-        if latency["p50_ms"] <= 5.05 and lo <= 5.0 * 1.002 and hi >= 5.0:
+        known = lo is not None and hi is not None  # a disturbed series has no interval
+        if known and latency["p50_ms"] <= 5.05 and lo <= 5.0 * 1.002 and hi >= 5.0:
             return
         (place.folder / "step.yaml").unlink()
         place.environ["FARM_STATE"] = str(place.folder / f".farm-{time.monotonic_ns()}")

@@ -52,8 +52,8 @@ def test_a_full_disk_is_said_before_anything_is_measured(place: Place, mounted) 
 
 
 @pytest.mark.long
-def test_a_disk_that_fills_up_under_a_run_leaves_it_to_be_resumed(place: Place, mounted) -> None:
-    """Nothing is called done that is not stored; with space again a resume completes it."""
+def test_a_disk_that_fills_up_under_a_run_is_waited_for(place: Place, mounted) -> None:
+    """Nothing is called done that is not stored, and nothing is measured again."""
     folder = mounted("size=256k")
     store = str(folder / "store")
     sweep = place.sweep("fills", batches=[1, 2], iterations=20)
@@ -61,15 +61,67 @@ def test_a_disk_that_fills_up_under_a_run_leaves_it_to_be_resumed(place: Place, 
     until(lambda: list((folder / "store").glob("runs/v1/*/manifest.json")), "no manifest")
     filler = folder / "filler"
     fill(filler)
+    until(lambda: len(waiting(place)) == 2, "what was measured does not wait")
 
+    filler.unlink()
     out, err = running.communicate(timeout=120)
 
-    assert running.returncode in (1, 3, 4), out + err
+    assert 0 == running.returncode, out + err
     assert "Traceback" not in err
-    filler.unlink()
-    place.farm("resume", "@last", "--store", store)
+    assert "measured profiles wait on node" in err
+    assert "No space left on device" in err
     found = [json.loads(each.read_text()) for each in (folder / "store/inbox").rglob("*.json")]
-    assert 2 == len({each["job_id"] for each in found if each["status"] == "ok"})
+    assert [("ok", 1), ("ok", 1)] == [(each["status"], each["attempt"]) for each in found]
+
+
+def waiting(place: Place) -> list[Path]:
+    """The profiles that wait for their store."""
+    return sorted(place.folder.glob(".farm/spool/*/[0-9]*"))
+
+
+def test_an_outage_of_the_store_costs_a_run_nothing(place: Place) -> None:
+    """The devices go on, everybody can see what waits, and it drains by itself."""
+    store, away = place.folder / ".farm/store", place.folder / "away"
+    running = place.start("run", place.sweep("outage", batches=[1, 2, 3], iterations=20))
+    until(lambda: list(store.glob("runs/v1/*/manifest.json")), "no manifest")
+    until(lambda: place.pids("workers.child"), "nothing is measured")
+    store.rename(away)
+    until(lambda: len(waiting(place)) == 3, "what was measured does not wait")
+
+    said = place.farm("status")
+    (spool,) = json.loads(place.farm("status", "--json").out)["spools"]
+    assert "3 profiles wait on node" in said.err
+    assert "the store is not there" in said.err
+    assert (3, False) == (spool["profiles"], spool["is_full"])
+    assert spool["age_s"] > 0
+    assert "3 profiles wait on node" in place.farm("nodes").err
+    assert not store.exists()
+
+    away.rename(store)
+    out, err = running.communicate(timeout=120)
+    assert 0 == running.returncode, out + err
+    assert "measured profiles wait on node" in err
+    assert [("ok", 1)] * 3 == [(each["status"], each["attempt"]) for each in place.profiles()]
+    assert [] == waiting(place)
+
+
+def test_what_waited_when_a_run_was_ended_is_sent_by_its_resume(place: Place) -> None:
+    """And not measured again."""
+    store, away = place.folder / ".farm/store", place.folder / "away"
+    running = place.start("run", place.sweep("ended", batches=[1], iterations=20))
+    until(lambda: place.pids("workers.child"), "nothing is measured")
+    store.rename(away)
+    until(lambda: waiting(place), "what was measured does not wait")
+    running.send_signal(signal.SIGINT)
+    assert 130 == (running.communicate(timeout=60), running.returncode)[1]
+    (kept,) = waiting(place)
+    fence = json.loads((kept / "profile.json").read_text())["fence"]
+    away.rename(store)
+
+    place.farm("resume", "@last")
+
+    assert [("ok", fence)] == [(each["status"], each["fence"]) for each in place.profiles()]
+    assert [] == waiting(place)
 
 
 def fill(path: Path) -> None:

@@ -342,6 +342,66 @@ def test_the_log_of_a_running_job_can_be_followed(place: Place) -> None:
     place.ledger.cancel("r-1", [key], running=True)
 
 
+# ── a store that is away ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.redis
+def test_an_outage_of_the_store_holds_up_no_device_and_loses_nothing(place: Place) -> None:
+    """The jobs go on, what they found waits here, and everybody can see that it does."""
+    place.start()
+    away = place.store.root.with_name("away")
+    place.store.root.rename(away)
+
+    place.submit(job(1), job(2), job(3))
+    place.until(lambda: place.states() == ["UPLOADING"] * 3, "a device waits for the store")
+    node = place.until(
+        lambda: next((n for n in place.ledger.nodes() if n.spool.profiles == 3), None),
+        "nobody hears of the spool",
+    )
+    assert "the store is not there" in node.spool.trouble
+    assert not place.store.root.exists()
+
+    away.rename(place.store.root)
+    place.until(lambda: place.states() == ["DONE"] * 3, "the spool does not drain")
+    assert 3 == len(place.profiles())
+    place.until(lambda: place.ledger.nodes()[0].spool.profiles == 0, "the spool is not empty")
+
+
+@pytest.mark.redis
+def test_what_waited_when_an_agent_was_killed_is_sent_by_the_next(place: Place) -> None:
+    """And not measured again: the next one keeps the lease."""
+    first = place.start()
+    away = place.store.root.with_name("away")
+    place.store.root.rename(away)
+    place.submit(job())
+    place.until(lambda: place.states() == ["UPLOADING"], "it is not measured")
+    first.kill()
+    first.wait()
+    away.rename(place.store.root)
+
+    place.start()
+
+    place.until(lambda: place.states() == ["DONE"], "it is not sent")
+    (record,) = place.ledger.entries("r-1")
+    assert (1, 0, 1) == (record.attempt, record.infra, len(place.profiles()))
+
+
+@pytest.mark.redis
+def test_a_drain_sends_what_waits_before_it_ends(place: Place) -> None:
+    """If the store takes it; if not, it stays for the next agent, and nothing waits for that."""
+    agent = place.start()
+    away = place.store.root.with_name("away")
+    place.store.root.rename(away)
+    place.submit(job())
+    place.until(lambda: place.states() == ["UPLOADING"], "it is not measured")
+
+    agent.terminate()
+
+    assert 0 == agent.wait(timeout=30)
+    assert 1 == len(list(place.folder.glob("state/spool/*/[0-9]*")))
+    away.rename(place.store.root)
+
+
 @pytest.mark.redis
 def test_a_lost_subscription_is_made_anew(place: Place) -> None:
     """An outage costs the agent nothing, and afterwards it hears again."""
@@ -462,6 +522,7 @@ def unserved(
         broker_url=url,
         store=str(folder),
         state=folder,
+        spool=folder / "spool",
         ttl_s=2.0,
         drain_s=1.0,
         lifeline=None,

@@ -136,7 +136,7 @@ def test_with_json_an_error_is_one_line_and_stdout_is_empty(
         ({"FARM_LEASE_S": "0"}, [], 2, "FARM_LEASE_S: '0' is out of range"),
         ({"FARM_LEASE_S": "nan"}, [], 2, "FARM_LEASE_S: 'nan' is out of range"),
         ({"FARM_BROKER": "localhost:6379"}, [], 2, "FARM_BROKER: broker is no address"),
-        ({"FARM_STORE": "s3://bucket"}, [], 2, "local stores only"),
+        ({"FARM_STORE": "s3://Bucket"}, [], 2, "is no name of a bucket"),
         ({"FARM_STORE": "job.json"}, [], 2, "is not a folder"),
         ({"FARM_STORE": "/sys/farm"}, [], 4, "the store refuses"),
         ({"FARM_STORE": "store"}, ["--devices", "gpu"], 3, "use --devices cpu"),

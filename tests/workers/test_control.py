@@ -28,6 +28,7 @@ SETUP = Setup(
     environment="default",
     broker="redis://:secret@127.0.0.1:1/0",
     store="/tmp/store",
+    spool="/var/lib/farm/spool",
     state="/tmp/state",
     lock_dir="/tmp/locks",
     flags=["no_housekeeping_core"],

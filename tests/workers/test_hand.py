@@ -9,6 +9,7 @@ import pytest
 from farm import schema
 from farm.errors import NoVerdict, Refused
 from farm.store import LocalStore
+from farm.store.s3 import S3Store
 from tests.farm import make as farm_make
 from tests.workers import make
 from tests.workers.scripted import Child, order
@@ -57,8 +58,9 @@ def test_a_store_is_a_url_or_a_folder_that_is_there(tmp_path: Path) -> None:
     assert hand.store_of(str(tmp_path / "none")) is None
     assert isinstance(hand.store_of(str(tmp_path)), LocalStore)
     assert isinstance(hand.store_of(f"file://{tmp_path}"), LocalStore)
+    assert isinstance(hand.store_of("s3://bucket"), S3Store)
     with pytest.raises(Refused):
-        hand.store_of("s3://bucket")
+        hand.store_of("ftp://host/store")
 
 
 # ── measuring ────────────────────────────────────────────────────────────────────────────────────

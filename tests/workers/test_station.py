@@ -1,27 +1,24 @@
 """A device and what is needed to measure on it: its locks, the files of the job, its artefacts."""
 
-import gzip
-import io
 import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
 from farm import archive, bundle, identity, schema
 from farm.errors import NoResult
-from farm.schema import Inputs, Model, Order, Profile, SystemCard
-from farm.store import LocalStore, NotFound, card_key
+from farm.schema import Inputs, Model, Order, Profile
+from farm.store import LocalStore, NotFound
 from tests.workers import make
 from tests.workers.scripted import Child, order
 from workers import lease
 from workers.host import Host
 from workers.measure import Interrupted
-from workers.station import Station, put_artifacts, put_card
+from workers.station import Station
 
 
 class Bench:
@@ -58,13 +55,16 @@ class Bench:
             on_progress=lambda *said: self.heard.append(said),
         )
 
+    def close(self) -> None:
+        os.close(self.stop_r)
+        os.close(self.stop_w)
+
 
 @pytest.fixture
 def bench(tmp_path: Path, store: LocalStore) -> Iterator[Bench]:
     made = Bench(tmp_path, store)
     yield made
-    os.close(made.stop_r)
-    os.close(made.stop_w)
+    made.close()
 
 
 # ── measuring ────────────────────────────────────────────────────────────────────────────────────
@@ -213,42 +213,3 @@ def test_a_zoo_model_needs_no_store(bench: Bench) -> None:
 
 
 # ── what is kept ─────────────────────────────────────────────────────────────────────────────────
-
-
-def test_samples_and_log_are_kept_under_their_digests(bench: Bench, store: LocalStore) -> None:
-    """Every repeat's arrays in one file, every child's words in another."""
-    bench.measure(Child(), order(repeats=2))
-
-    found = put_artifacts(store, bench.folder)
-
-    assert {"samples", "log"} == set(found)
-    for each in found.values():
-        data = store.get(each.key, sha256=each.sha256)
-        assert (len(data), True) == (each.bytes, each.sha256 in each.key)
-    with np.load(io.BytesIO(store.get(found["samples"].key))) as arrays:
-        assert {"latency_ns_0", "latency_ns_1"} <= set(arrays.files)
-    log = gzip.decompress(store.get(found["log"].key)).decode()
-    assert 2 == log.count("hello from the model")
-
-
-def test_an_attempt_that_left_nothing_has_no_artefacts(store: LocalStore, tmp_path: Path) -> None:
-    assert {} == put_artifacts(store, tmp_path)
-    assert [] == list(store.list())
-
-
-def test_equal_artefacts_are_one_object(bench: Bench, store: LocalStore) -> None:
-    """A second put changes nothing: an attempt may be repeated from here on."""
-    bench.measure(Child())
-
-    assert put_artifacts(store, bench.folder) == put_artifacts(store, bench.folder)
-    assert 2 == len(list(store.list("blobs/")))
-
-
-def test_a_card_lies_where_its_profiles_look_for_it(bench: Bench, store: LocalStore) -> None:
-    found = bench.measure(Child())
-
-    put_card(store, bench.station.card)
-    put_card(store, bench.station.card)
-
-    kept = schema.decode(store.get(card_key(found.card_id)), SystemCard)
-    assert msgspec.structs.replace(kept) == bench.station.card

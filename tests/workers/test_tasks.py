@@ -15,10 +15,13 @@ from farm.errors import Unreachable
 from farm.ledger import Claim, Entry, Held, Ledger, Record, Slot
 from farm.schema import Failure, Order, Profile
 from farm.store import LocalStore
+from farm.store import place as place_of
 from tests.workers import make
 from tests.workers.scripted import Child, order
 from workers.control import Control, Holding, Listen, Setup, Stop, pair
+from workers.spool import Spool
 from workers.tasks import SlotWorker
+from workers.uploader import Uploader
 
 pytestmark = pytest.mark.redis
 
@@ -45,6 +48,13 @@ class Place:
         self.agent, theirs = pair()
         self.theirs = Control(theirs)
         self.sent: list[dict[str, int]] = []
+        self.ledgers = [self.ledger]
+        self.uploader = Uploader(
+            Spool(folder / "spool", place=place_of(str(store.root))),
+            store=store,
+            ledger=self.ledger,
+        )
+        store.probe()
         (folder / "locks").mkdir()
 
     def worker(
@@ -59,10 +69,13 @@ class Place:
             broker=url or self.url,
             store=str(self.store.root),
             state=str(self.folder / "state"),
+            spool=str(self.folder / "spool"),
             lock_dir=str(self.folder / "locks"),
             flags=[],
         )
-        return SlotWorker(setup, self.theirs, version="0.1.0", start=child or Child())
+        made = SlotWorker(setup, self.theirs, version="0.1.0", start=child or Child())
+        self.ledgers.append(made._ledger)
+        return made
 
     def submit(self, asked: Order | None = None, *, run: str = "r-1", spec: str = "") -> str:
         asked = asked or order()
@@ -72,8 +85,16 @@ class Place:
         return key
 
     def serve(self, child: Child | None = None, **more: Any) -> None:
-        """Answer one ticket."""
-        self.worker(child, **more).ticket(self.sent.append)
+        """Answer one ticket, and send what it left in the spool."""
+        self.ticket(self.worker(child, **more))
+
+    def ticket(self, worker: SlotWorker) -> None:
+        worker.ticket(self.sent.append)
+        self.uploader.step()
+
+    def spooled(self) -> list[str]:
+        """The files of what waits in the spool."""
+        return sorted(each.name for each in self.folder.glob("spool/*/[0-9]*/*"))
 
     def record(self) -> Record:
         (found,) = self.ledger.entries("r-1")
@@ -108,7 +129,9 @@ class Place:
 def place(tmp_path: Path, redis_url: str, store: LocalStore) -> Iterator[Place]:
     made = Place(tmp_path, redis_url, store)
     yield made
-    made.ledger.close()
+    made.uploader.end(seconds=0)
+    for each in made.ledgers:
+        each.close()
     made.server.close()
     made.agent.close()
     made.theirs.close()
@@ -181,6 +204,7 @@ def test_tickets_that_cannot_be_sent_cost_no_claim(place: Place) -> None:
     place.submit()
 
     place.worker().ticket(away)
+    place.uploader.step()
 
     assert "DONE" == place.record().state
 
@@ -256,19 +280,110 @@ def test_an_error_that_nobody_expected_goes_back_by_its_name(place: Place) -> No
     assert Holding() == place.said()[-1]
 
 
-def test_a_store_that_takes_nothing_is_named_as_the_cause(place: Place) -> None:
-    """The figure is not lost: it lies here for the next attempt, which asks the store again."""
-    place.submit()
-    place.store.root.write_text("a file where the folder should be")
+def test_a_store_that_is_away_costs_no_attempt(place: Place) -> None:
+    """The profile waits on this disk, the device is free, and the entry ends once it is stored."""
+    key = place.submit()
+    away = place.store.root.with_name("away")
+    place.store.root.rename(away)
 
     place.serve()
 
     record = place.record()
-    assert ("READY", 1) == (record.state, record.infra)
+    assert ("UPLOADING", "ok", "n1/spool", 0) == (
+        record.state,
+        record.cause,
+        record.owner,
+        record.infra,
+    )
+    assert ["card.json", "log.txt.gz", "parcel.json", "profile.json", "samples.npz"] == (
+        place.spooled()
+    )
+    assert not place.store.root.exists()
+
+    away.rename(place.store.root)
+    place.uploader.step()
+
+    (profile,) = place.profiles()
+    assert ("DONE", []) == (place.record().state, place.spooled())
+    assert key.startswith(profile.job_id)
+    assert schema.decode(place.store.get(place.record().profile_key), Profile) == profile
+
+
+def test_what_a_job_needs_from_a_store_that_is_away_is_waited_for(place: Place) -> None:
+    """Nothing has begun, so that is no try; the device takes other jobs meanwhile."""
+    stored = die_after_put(place, order())
+    away = place.store.root.with_name("away")
+    place.store.root.rename(away)
+    attempts = place.record().attempt
+
+    place.serve()
+
+    record = place.record()
+    assert ("BACKOFF", attempts, 1) == (record.state, record.attempt, record.infra)
     assert record.cause.startswith("store: ")
+
+    away.rename(place.store.root)
+    place.server.zadd("farm:delay", {record.key: 0})
+    place.ledger.tick()
+    child = Child()
+    place.serve(child)
+
+    assert ([], "DONE", stored) == (
+        child.asked,
+        place.record().state,
+        place.record().profile_key,
+    )
+
+
+@pytest.mark.parametrize("effort", ["same", "more"])
+def test_what_waits_in_our_spool_is_not_measured_again(place: Place, effort: str) -> None:
+    """The lease ran out, or a new broker asks for it; a profile of less effort does not do."""
+    place.submit()
+    away = place.store.root.with_name("away")
+    place.store.root.rename(away)
+    place.serve()
+    place.ledger.forget()
+    asked = order() if effort == "same" else order(repeats=2)
+    place.submit(asked)
+    child = Child()
+
+    place.serve(child)
+
+    assert (0 if effort == "same" else 2) == len(child.asked)
+    assert "UPLOADING" == place.record().state
+    assert len(place.uploader.held()) == (1 if effort == "same" else 2)
+    away.rename(place.store.root)
+    place.uploader.step()
+    assert ("DONE", []) == (place.record().state, place.spooled())
+    assert (1 if effort == "same" else 2) == len(place.profiles())
+
+
+def test_a_disk_that_takes_no_profile_gives_the_entry_back(place: Place) -> None:
+    """Before a minute of the device is spent on what could not be kept."""
+    place.submit()
+    (place.folder / "spool").write_text("a file where the folder should be")
+
+    place.serve()
+
+    record = place.record()
+    assert ("READY", "the spool takes no profile", 1) == (record.state, record.cause, record.infra)
+    assert [] == place.kept()
+    (place.folder / "spool").unlink()
+    place.serve()
+    assert "DONE" == place.record().state
+
+
+def test_a_disk_that_fills_up_meanwhile_costs_no_repeat(place: Place) -> None:
+    """They lie in the work folder, so the next attempt measures nothing anew."""
+    place.submit()
+    spool = place.folder / "spool"
+    place.serve(Child(during=lambda _index: spool.write_text("a file where the folder should be")))
+
+    record = place.record()
+    assert ("READY", "the spool takes no profile", 1) == (record.state, record.cause, record.infra)
     assert ["repeat-0"] == place.kept()
 
-    place.store.root.unlink()
+    spool.unlink()
     second = Child()
     place.serve(second)
 
@@ -276,11 +391,12 @@ def test_a_store_that_takes_nothing_is_named_as_the_cause(place: Place) -> None:
 
 
 def test_a_ledger_that_is_away_leaves_the_lease_to_run_out(place: Place) -> None:
-    """Nobody can be told; the profile is not stored without a word to the ledger first."""
+    """Nobody can be told; the profile does not leave without a word to the ledger first."""
     place.submit()
     worker = place.worker(Child(during=lambda _index: _hang_up(worker)))
 
-    worker.ticket(place.sent.append)
+    place.ticket(worker)
+    place.uploader.step()
 
     assert [] == place.profiles()
     assert "RUNNING" == place.record().state
@@ -421,7 +537,7 @@ def stopped(place: Place, message: Callable[[str], Stop]) -> Child:
         worker.obey(message(place.fence(place.record().key)))
 
     child.during = say
-    worker.ticket(place.sent.append)
+    place.ticket(worker)
     return child
 
 
@@ -478,8 +594,8 @@ def test_a_stop_does_not_stop_the_next_entry(place: Place) -> None:
             worker.obey(Stop(why="release"))
 
     child.during = press
-    worker.ticket(place.sent.append)
-    worker.ticket(place.sent.append)
+    place.ticket(worker)
+    place.ticket(worker)
 
     assert ("DONE", 2) == (place.record().state, place.record().attempt)
 
@@ -488,14 +604,14 @@ def test_a_stop_that_comes_after_the_last_child_is_too_late(place: Place) -> Non
     """What it found is stored and the entry has ended."""
     place.submit()
     worker = place.worker()
-    put = worker._store.put_new
+    write = worker._spool.write
 
-    def late(key: str, source: bytes, *, media_type: str = "") -> bool:
+    def late(*words: Any) -> str:
         worker.obey(Stop(why="release"))
-        return put(key, source)
+        return write(*words)
 
-    worker._store.put_new = late  # type: ignore[method-assign]
-    worker.ticket(place.sent.append)
+    worker._spool.write = late  # type: ignore[method-assign]
+    place.ticket(worker)
 
     assert ("DONE", 1) == (place.record().state, len(place.profiles()))
 
@@ -507,7 +623,7 @@ def during(place: Place, act: Callable[[SlotWorker, int], None], child: Child) -
     """Serve with a child in whose middle something happens to its worker."""
     worker = place.worker(child)
     child.during = lambda index: act(worker, index)
-    worker.ticket(place.sent.append)
+    place.ticket(worker)
 
 
 def test_a_cancelled_job_ends_without_a_profile_and_leaves_nothing(place: Place) -> None:
@@ -574,15 +690,15 @@ def test_a_cancel_that_comes_after_the_last_child_is_too_late(place: Place) -> N
     """The result is there and counts."""
     key = place.submit()
     worker = place.worker()
-    put = worker._store.put_new
+    write = worker._spool.write
 
-    def late(at: str, source: bytes, *, media_type: str = "") -> bool:
+    def late(*words: Any) -> str:
         place.ledger.cancel("r-1", [key], running=True)
         worker.obey(Stop(why="cancel", fence=place.fence(key)))
-        return put(at, source)
+        return write(*words)
 
-    worker._store.put_new = late  # type: ignore[method-assign]
-    worker.ticket(place.sent.append)
+    worker._spool.write = late  # type: ignore[method-assign]
+    place.ticket(worker)
 
     assert ("DONE", 1) == (place.record().state, len(place.profiles()))
 
@@ -619,7 +735,7 @@ def test_who_listens_gets_what_the_child_prints(place: Place) -> None:
         return finish(*words, **more)
 
     worker._ledger.finish = end  # type: ignore[method-assign]
-    worker.ticket(place.sent.append)
+    place.ticket(worker)
 
     assert ("DONE", ["one", "two"]) == (place.record().state, told)
 

@@ -189,3 +189,81 @@ def test_unknown_fields_of_a_newer_writer_are_tolerated():
     key = f"inbox/v1/date=2026-11-30/{good.profile.job_id}.{identity.content_id(data)}.json"
 
     assert 1 == len(rows.read(Shelf({key: data})).rows)
+
+
+# ── keys and places ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_key_says_day_job_and_profile():
+    good = make.row()
+
+    assert ("2026-11-30", good.profile.job_id, good.profile_id) == rows.place(good.key)
+
+
+@pytest.mark.parametrize("day", ["2026-13-01", "2026-02-30", "----------", "0000-00-00"])
+def test_a_folder_of_no_day_holds_no_profile(day):
+    """Text that is no day would be one that no listing ever reaches, or always."""
+    good = make.row(day=day)
+
+    assert rows.place(good.key) is None
+    assert [good.key] == [each.key for each in rows.read(shelf(good)).unreadable]
+
+
+def test_keys_are_all_keys_of_the_inbox_in_their_order(store):
+    """Whatever folders there are, and whatever lies in none."""
+    given = sorted(
+        [
+            "inbox/v1/0.json",
+            *(f"inbox/v1/date=2026-11-{each:02}/{at}.json" for each in range(25) for at in (1, 2)),
+            "inbox/v1/date=2026-11-24-x/y.json",
+            "inbox/v1/notes.txt",
+        ]
+    )
+    for each in [*given, "inbox/v0/x.json", "inbox/v2/x.json"]:
+        store.put_new(each, b"")
+
+    assert given == list(rows.keys(store))
+    assert [each for each in given if each > "inbox/v1/date=2026-11-23"] == list(
+        rows.keys(store, since="2026-11-23")
+    )
+
+
+def test_a_day_of_more_than_a_page_is_listed_whole():
+    job = make.job().job_id
+    many = [f"inbox/v1/date=2026-11-30/{job}.{at:064x}.json" for at in range(12_345)]
+
+    assert many == list(rows.keys(Shelf(dict.fromkeys(many, b""))))
+
+
+def test_fetch_keeps_the_order_of_the_keys(store):
+    """More than are fetched at a time, good and bad."""
+    made = [make.row(make.profile(fence=at)) for at in range(600)]
+    for each in made[::2]:
+        store.put_new(each.key, schema.encode(each.profile))
+
+    found = list(rows.fetch(store, [each.key for each in made]))
+
+    assert [each.key for each in made] == [each.key for each in found]
+    assert [True, False] * 300 == [isinstance(each, rows.Row) for each in found]
+
+
+def test_fetch_tells_the_hash_of_what_it_found():
+    good = make.row()
+
+    (found,) = rows.fetch(Shelf({good.key: b"other"}), [good.key])
+
+    assert identity.content_id(b"other") == found.sha256
+
+
+def test_what_came_damaged_over_a_wire_is_fetched_once_more():
+    good = make.row()
+    data = schema.encode(good.profile)
+
+    class Noisy(Shelf):
+        def get(self, key: str) -> bytes:
+            return super().get(key)[:: 1 if len(self.fetched) > 1 else -1]
+
+    store = Noisy({good.key: data})
+
+    assert [good] == rows.read(store).rows
+    assert 2 == len(store.fetched)

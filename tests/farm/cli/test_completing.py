@@ -11,6 +11,7 @@ import pytest
 
 from farm import published, tags
 from farm.cli import cli, completing
+from farm.settings import DEFAULTS
 from farm.store import LocalStore, manifest_key
 from tests.farm import make
 
@@ -124,7 +125,7 @@ def test_a_value_is_offered_by_the_fields_of_the_profile(runs):
 
 
 def test_settings_schemas_tags_and_shells_are_offered(runs):
-    assert ["store", "broker", "state", "effort", "schema"] == offered("config", "")
+    assert [*DEFAULTS, "schema"] == offered("config", "")
     assert list(published.things()) == offered("config", "schema", "")
     assert [] == offered("config", "store", "")
     assert ["base"] == offered("tag", "")
@@ -178,14 +179,14 @@ def test_the_program_answers_a_shell(runs):
     assert ALL == program("report", "")
     assert list(cli.commands) == program("")
     assert [] == program("nope", "x")
-    assert [] == program("report", "--store", "s3://bucket", "")
+    assert [] == program("report", "--store", "s3://Bucket", "")
     assert [] == program("report", "", FARM_STORE="/dev/null")
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("report", "--store", "s3://bucket", ""),
+        ("report", "--store", "s3://Bucket", ""),
         ("report", "--store", "/dev/null", ""),
         ("report", "--store", "nowhere", ""),
         ("--config", "gone.toml", "report", ""),

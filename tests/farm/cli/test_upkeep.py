@@ -39,6 +39,9 @@ def test_every_setting_is_shown_with_its_origin_and_without_its_password(farm, s
     assert [
         ["setting", "value", "origin"],
         ["store", "/mnt/store", "FARM_STORE"],
+        ["endpoint_url", "–", "default"],
+        ["path_style", "auto", "default"],
+        ["sse", "none", "default"],
         ["broker", "redis://me:***@host/0", str(settled / "farm.toml")],
         ["state", ".farm", "default"],
         ["effort", "standard", "default"],
@@ -50,7 +53,7 @@ def test_a_named_file_is_the_origin_of_what_it_sets(farm, settled):
     """And of no other key; without a broker, the embedded one is meant."""
     said = farm("--config", "one.toml", "config")
 
-    assert ["effort", "quick", "--config one.toml"] == rows(said)[4]
+    assert ["effort", "quick", "--config one.toml"] == rows(said)[7]
     assert ["broker –: the embedded one"] == rows(said)[-1]
 
 
@@ -71,7 +74,8 @@ def test_with_json_settings_are_one_document(farm, settled):
     said = json.loads(farm("config", "--json").out)
 
     jsonschema.validate(said, published.json_schema("config"))
-    assert ["store", "broker", "state", "effort"] == [each["key"] for each in said["settings"]]
+    keys = ["store", "endpoint_url", "path_style", "sse", "broker", "state", "effort"]
+    assert keys == [each["key"] for each in said["settings"]]
     assert [str(settled / "farm.toml")] == said["files"]
     assert "s3cret" not in json.dumps(said)
     one = json.loads(farm("config", "store", "--json").out)

@@ -2,15 +2,20 @@
 
 import errno
 import os
+import secrets
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from farm.doctor import Finding, storage
+from farm.doctor import Finding, Surroundings, storage
 from farm.store import Denied, LocalStore, Store
+from farm.store.s3 import S3Store
 from tests.farm.doctor.sound import one, surroundings, write
+from tests.store.proxy import Answer, Forward, Request, between
+from tests.store.servers import ANYONE, BUCKET, Identity, Server
 
 
 def _look(folder: Path, store: Callable[[str], Store] | None = None) -> list[Finding]:
@@ -135,3 +140,87 @@ def test_a_folder_of_somebody_else_in_the_store_is_found(tmp_path: Path, made: P
     found = one(list(storage.look(str(made), around)), "writing")
 
     assert ("fail", f"{made / 'inbox'} belongs to somebody else") == (found.state, found.said)
+
+
+def test_where_nothing_can_be_written_nobody_races(tmp_path: Path, made: Path) -> None:
+    (made / "meta/layout.json").write_text('{"layout": 2}\n')
+
+    assert "skipped" == one(_look(tmp_path), "parallel writers").state
+
+
+# ── a bucket ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Finding]]:
+    """Look at a store on a server, with these credentials."""
+
+    def look(server: Server, who: Identity = ANYONE, name: str = BUCKET) -> list[Finding]:
+        address = server.address(secrets.token_hex(8), bucket=name)
+        client = server.client(who, attempts=1)
+        opened = surroundings(tmp_path, open_store=lambda _url: S3Store(address, client=client))
+        return list(storage.look(address.url, opened))
+
+    return look
+
+
+@pytest.mark.s3
+def test_a_bucket_that_keeps_its_promise_is_ok(bucket, seaweedfs: Server) -> None:
+    found = bucket(seaweedfs)
+
+    assert ["writing", "parallel writers"] == [each.name for each in found]
+    assert {"ok"} == {each.state for each in found}
+    assert found[0].said.startswith("s3://farm/")
+    assert "of 16 writers of one key exactly one won" == found[1].said
+
+
+@pytest.mark.s3
+def test_a_bucket_that_refuses_us_says_what_to_set(bucket, seaweedfs: Server) -> None:
+    found = one(bucket(seaweedfs, Identity("nobody", "s3cret")), "writing")
+
+    assert ("fail", 4) == (found.state, found.code)
+    assert "the store refuses 'meta/probe.json'; 403 InvalidAccessKeyId" in found.said
+    assert "AWS_ACCESS_KEY_ID" in found.cure
+    assert "s3cret" not in found.said + found.cure
+
+
+@pytest.mark.s3
+def test_a_bucket_that_is_not_there_fails(bucket, moto_server: Server) -> None:
+    found = one(bucket(moto_server, name="elsewhere"), "writing")
+
+    assert ("fail", 4) == (found.state, found.code)
+    assert "there is no bucket 'elsewhere'" in found.said
+
+
+@pytest.mark.s3
+def test_a_bucket_that_overwrites_fails(bucket, moto_server: Server) -> None:
+    def ignoring(request: Request, forward: Forward) -> Answer:
+        kept = {k: v for k, v in request.headers.items() if k.lower() != "if-none-match"}
+        return forward(request._replace(headers=kept))
+
+    with between(moto_server.endpoint, ignoring) as endpoint:
+        found = one(bucket(Server(endpoint)), "writing")
+
+    assert ("fail", 2) == (found.state, found.code)
+    assert "the store overwrites what is there" in found.said
+    assert "operator guide" in found.cure
+
+
+def test_a_server_that_does_not_listen_is_told_soon(tmp_path: Path, monkeypatch) -> None:
+    """A real look asks a few times, not for a minute."""
+    for name, value in ANYONE.environ.items():
+        monkeypatch.setenv(name, value)
+    url = Server("http://127.0.0.1:9").address().url
+    real = Surroundings.real(environ={})
+    began = time.monotonic()
+
+    found = one(storage.look(url, real), "writing")
+
+    assert ("fail", 4) == (found.state, found.code)
+    assert "the store cannot be reached" in found.said
+    assert time.monotonic() - began < storage.patience_s(url, 3.0)
+
+
+def test_a_server_has_longer_to_answer_than_a_folder() -> None:
+    assert 3.0 == storage.patience_s("/srv/store", 3.0)
+    assert 10.0 < storage.patience_s("s3://bucket", 3.0)

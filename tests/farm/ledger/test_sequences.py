@@ -59,7 +59,7 @@ class Play:
         self.rng.choice(
             [
                 *(self.submit, self.submit, self.claim, self.claim, self.claim, self.finish),
-                *(self.cancel, self.cancel, self.finish, self.beat, self.release),
+                *(self.cancel, self.cancel, self.finish, self.beat, self.release, self.hand_over),
                 *(self.wait, self.jump, self.ledger.tick),
             ]
         )()
@@ -97,8 +97,14 @@ class Play:
     def finish(self) -> None:
         if self.hands:
             held = self.hands.pop(self.rng.randrange(len(self.hands)))
-            end = self.rng.choice(["DONE", "FAILED", "RETRY", "RETRY", "CANCELLED"])
+            end = self.rng.choice(["DONE", "FAILED", "RETRY", "RETRY", "LATER", "CANCELLED"])
             self.ledger.finish(held, state=end, cause="x", counted=self.rng.random() < 0.5)
+
+    def hand_over(self) -> None:
+        """A profile lies in the spool: its uploader ends the entry with the same token."""
+        if self.hands:
+            held = self.rng.choice(self.hands)
+            self.ledger.finish(held, state="UPLOADING", cause="ok", owner="n1/spool")
 
     def beat(self) -> None:
         held = [Held(key=each.key, fence=each.fence) for each in self.hands]
@@ -131,7 +137,11 @@ def check(server: redis.Redis, play: Play) -> None:
         }, run
         for key, state in read.items():
             assert (run, key) not in play.cancelled or state == "CANCELLED", (run, key, state)
-            assert (run, key) not in play.last or state in ("RUNNING", *ENDS), (run, key, state)
+            assert (run, key) not in play.last or state in ("RUNNING", "UPLOADING", *ENDS), (
+                run,
+                key,
+                state,
+            )
 
 
 class Stand(msgspec.Struct):
@@ -162,17 +172,18 @@ def _check_places(server: redis.Redis, stands: dict[str, Stand]) -> None:
         pipe.smembers(each)
     leases, delayed, ready, *rest = pipe.execute()
     owned = [key for found in rest for key in found]
-    by_state: dict[str, list[str]] = {"READY": [], "RUNNING": [], "BACKOFF": []}
+    by_state: dict[str, list[str]] = {"READY": [], "RUNNING": [], "UPLOADING": [], "BACKOFF": []}
     for key, each in stands.items():
         state = each.row["state"]
         by_state.setdefault(state, []).append(key)
-        runs = state == "RUNNING"
+        runs = state in ("RUNNING", "UPLOADING")
         assert runs or not each.leaving, key
         assert each.leaving <= each.wanted, key
         assert ("cancel" in each.row) == (runs and each.leaving == each.wanted), key
         assert ({"fence", "owner"} <= each.row.keys()) == runs, key
     assert sorted(ready) == sorted(by_state["READY"])
     assert sorted(delayed) == sorted(by_state["BACKOFF"])
-    assert sorted(owned) == sorted(by_state["RUNNING"])
-    fences = [f"{key}|{stands[key].row['fence']}" for key in by_state["RUNNING"]]
+    held = [*by_state["RUNNING"], *by_state["UPLOADING"]]
+    assert sorted(owned) == sorted(held)
+    fences = [f"{key}|{stands[key].row['fence']}" for key in held]
     assert sorted(leases) == sorted(fences)

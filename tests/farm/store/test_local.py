@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -154,6 +155,39 @@ def test_a_path_and_a_file_url_open_the_same_folder(tmp_path: Path) -> None:
 
     for url in (folder, str(folder), folder.as_uri(), f"file://localhost{folder}"):
         assert b"one" == open_store(url).get("a/b.json")
+
+
+# ── kills ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_killed_writer_leaves_no_half_object(tmp_path: Path, seed: int) -> None:
+    """20 times SIGKILL at any moment: what is listed is whole."""
+    store = LocalStore(tmp_path, fsync=False)
+    code = f"""if True:
+        import hashlib, os
+        from pathlib import Path
+        from farm.store import *
+        store = LocalStore(Path({str(tmp_path)!r}), fsync=False)
+        print("ready", flush=True)
+        while True:
+            data = os.urandom(200_000)
+            store.put_new(blob_key("trace", hashlib.sha256(data).hexdigest(), "bin"), data)
+    """
+    rng = random.Random(seed)
+
+    for _ in range(20):
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            with pytest.raises(subprocess.TimeoutExpired):
+                writer.wait(rng.uniform(0.005, 0.05))
+            writer.kill()
+
+    found = list(store.list("blobs/"))
+    assert 20 <= len(found)
+    for entry in found:
+        assert 200_000 == entry.size
+        store.get(entry.key, sha256=entry.key.rpartition("/")[2].removesuffix(".bin"))
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.errors import Refused
 from farm.store import LocalStore, open_store, place
 
 
@@ -35,3 +36,9 @@ def test_a_file_url_is_read_as_one() -> None:
 )
 def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
     assert shown == place(url)
+
+
+def test_a_store_of_another_scheme_is_refused() -> None:
+    for url in ("http://x/y", "ftp://host/x", "file://host/x", "file://"):
+        with pytest.raises(Refused, match="s3://BUCKET"):
+            open_store(url)

@@ -1,0 +1,95 @@
+"""What an attempt leaves is packed under its digests, the profile last, equal as equal bytes."""
+
+import gzip
+import hashlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from farm import identity, schema
+from farm.schema import Failure, Profile
+from farm.store import card_key
+from tests.workers import make
+from tests.workers.scripted import Child, order
+from tests.workers.test_station import Bench
+from workers.packing import artifacts, pack
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path, None)
+    yield made
+    made.close()
+
+
+def packed(bench: Bench, profile: Profile) -> tuple[schema.Struct, list[bytes]]:
+    return pack(
+        profile,
+        bench.folder,
+        card=make.card(),
+        entry="a.base",
+        fence="17",
+        effort="e",
+        today="2026-11-30",
+    )
+
+
+def test_a_parcel_has_artefacts_and_card_before_the_profile_that_names_them(bench: Bench) -> None:
+    page, contents = packed(bench, bench.measure(Child()))
+
+    *others, card, profile = page.goods
+    assert [hashlib.sha256(each).hexdigest() for each in contents] == [
+        each.sha256 for each in page.goods
+    ]
+    named = schema.decode(contents[-1], Profile)
+    assert {each.key for each in others} == {each.key for each in named.artifacts.values()}
+    assert card_key(identity.content_id(contents[-2])) == card.key
+    assert ("", "a.base", "DONE", "ok") == (profile.key, page.entry, page.end, page.cause)
+    assert page.sent_as.startswith("inbox/v1/date=2026-11-30/")
+    assert profile.sha256 in page.sent_as
+
+
+@pytest.mark.parametrize(
+    ("status", "entry", "end"), [("failed", "a.base", "FAILED"), ("infra", "", "DONE")]
+)
+def test_an_attempt_that_broke_is_packed_as_what_it_is(
+    bench: Bench, status: str, entry: str, end: str
+) -> None:
+    """A failure of the job ends its entry; trouble of ours is evidence that none waits for."""
+    fault = Failure(kind="oom", phase="load", message="no", hint="", retryable=False)
+    broken = replace(bench.measure(Child()), status=status, failure=fault)
+
+    page, _ = packed(bench, broken)
+
+    assert (entry, end, "oom") == (page.entry, page.end, page.cause)
+
+
+def test_samples_and_log_are_kept_under_their_digests(bench: Bench) -> None:
+    """Every repeat's arrays in one file, every child's words in another; both compressed."""
+    bench.measure(Child(), order(repeats=2))
+
+    found = {kind: (goods, data) for kind, goods, data in artifacts(bench.folder)}
+
+    assert {"samples", "log"} == set(found)
+    for goods, data in found.values():
+        digest = hashlib.sha256(data).hexdigest()
+        assert (digest, len(data), True) == (goods.sha256, goods.bytes, digest in goods.key)
+    with np.load(io.BytesIO(found["samples"][1])) as arrays:
+        assert {"latency_ns_0", "latency_ns_1"} <= set(arrays.files)
+    log = gzip.decompress(found["log"][1]).decode()
+    assert 2 == log.count("hello from the model")
+
+
+def test_an_attempt_that_left_nothing_has_no_artefacts(tmp_path: Path) -> None:
+    assert [] == artifacts(tmp_path)
+
+
+def test_equal_artefacts_have_equal_bytes(bench: Bench) -> None:
+    """An attempt may be repeated from here on: it keeps the same objects."""
+    bench.measure(Child())
+
+    assert artifacts(bench.folder) == artifacts(bench.folder)
