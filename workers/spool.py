@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 _PAGE: Final = "parcel.json"
 _ASIDE: Final = "aside"
+_FOR: Final = "store.txt"
 _TEMPORARY: Final = ".tmp-"
 
 
@@ -82,6 +83,7 @@ class Spool:
         self, root: Path, *, place: str, clock_ns: Callable[[], int] = time.time_ns
     ) -> None:
         self.folder = root / identity.short_hash(place)[:16]
+        self._place = place
         self._clock_ns = clock_ns
         self._lock: IO[bytes] | None = None
 
@@ -94,6 +96,7 @@ class Spool:
         building = self.folder / f"{_TEMPORARY}{name}"
         try:
             building.mkdir(parents=True)
+            self._say_for_whom()
             for each, data in zip(parcel.goods, contents, strict=True):
                 _write(building / each.file, data)
             _write(building / _PAGE, msgspec.json.encode(parcel))
@@ -217,6 +220,12 @@ class Spool:
             with suppress(OSError):
                 if each.stat().st_mtime < limit:
                     shutil.rmtree(each, ignore_errors=True)
+
+    def _say_for_whom(self) -> None:
+        """Leave the store's place in the folder, whose name is only a hash of it."""
+        said = self.folder / _FOR
+        if not said.exists():
+            said.write_text(self._place + "\n", "utf-8")
 
     def _unusable(self, error: OSError) -> Unreachable:
         return Unreachable(

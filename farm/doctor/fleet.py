@@ -33,6 +33,7 @@ def look(ledger: Witness, settings: Settings) -> Iterator[Finding]:
     yield _nodes(nodes)
     yield from _versions(nodes)
     yield from _stores(nodes, place(settings.store.value))
+    yield from _spools(nodes)
 
 
 def _nodes(nodes: "Sequence[Node]") -> Finding:
@@ -65,6 +66,28 @@ def _stores(nodes: "Sequence[Node]", mine: str) -> Iterator[Finding]:
         yield _FARM.fail("stores", said, cure=cure)
     elif nodes:
         yield _FARM.ok("stores", f"every node that tells writes to {mine}")
+
+
+def _spools(nodes: "Sequence[Node]") -> Iterator[Finding]:
+    """Yield what keeps measured profiles on their nodes."""
+    for each in nodes:
+        held = each.spool
+        waits = f"{words.count(held.profiles, 'profile')} on {each.name}"
+        if held.trouble:
+            told = f"{waits}, the oldest for {words.span(held.age_s)}: {held.trouble}"
+            cure = "farm doctor  # there: it looks at the store as that node does"
+            yield _FARM.warn(
+                "spool", told + ("; it takes no job" if held.is_full else ""), cure=cure
+            )
+        elif held.is_full:
+            told = f"{waits}: its disk or its spool is full, and it takes no job"
+            yield _FARM.fail("spool", told, cure="df -h  # there; FARM_SPOOL names another disk")
+        elif held.aside:
+            told = f"{words.count(held.aside, 'profile')} on {each.name} cannot be stored"
+            yield _FARM.fail("spool", told, cure="farm doctor  # there")
+    if nodes and not any(each.spool.trouble or each.spool.is_full for each in nodes):
+        waiting = sum(each.spool.profiles for each in nodes)
+        yield _FARM.ok("spool", f"{words.count(waiting, 'profile')} on the way to the store")
 
 
 def _differing(nodes: "Sequence[Node]", field: str, mine: str) -> dict[str, str]:

@@ -49,6 +49,33 @@ def state(folder: Path, around: Surroundings) -> Iterator[Finding]:
     yield space(_STATE, folder, around)
     yield _record("farm up", folder / "up.json", again="`farm up`")
     yield _record("embedded broker", folder / "broker" / "broker.json", again="run")
+    named = around.environ.get("FARM_SPOOL", "")
+    yield from _spools(Path(named) if named else folder / "spool")
+
+
+def _spools(folder: Path) -> Iterator[Finding]:
+    """Yield what waits here for each store, of which only an agent that serves for it knows."""
+    try:
+        found = sorted(each for each in folder.iterdir() if each.is_dir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for each in found:
+        waiting = sum(name.name[:1].isdigit() for name in each.iterdir())
+        aside = sum(1 for _ in (each / "aside").iterdir()) if (each / "aside").is_dir() else 0
+        said = each / "store.txt"
+        store = said.read_text("utf-8", "replace").strip() if said.is_file() else "a store"
+        if waiting:
+            told = f"{words.count(waiting, 'profile')} in {each}, not in {store} yet"
+            cure = f"{shlex.join(['farm', 'up', '--store', store])}  # an agent sends them"
+            yield _STATE.warn("spool", told, cure=cure)
+        if aside:
+            told = f"{words.count(aside, 'profile')} that {store} could not take"
+            cure = shlex.join(
+                ["cat", *(str(found) for found in (each / "aside").glob("*/why.txt"))]
+            )
+            yield _STATE.fail("spool", told, cure=cure)
+        if not waiting and not aside:
+            yield _STATE.ok("spool", f"nothing waits for {store}")
 
 
 def ground(folder: Path) -> Path:

@@ -95,7 +95,9 @@ def test_a_parcel_that_arrived_is_gone(spool: Spool) -> None:
     spool.remove(name)
     spool.remove(name)
 
-    assert ([], []) == (spool.names(), list(spool.folder.iterdir()))
+    left = [each.name for each in spool.folder.iterdir()]
+    assert ([], ["store.txt"]) == (spool.names(), left)
+    assert "/the/store\n" == (spool.folder / "store.txt").read_text()
 
 
 def test_what_is_set_aside_is_kept_with_its_reason(spool: Spool) -> None:

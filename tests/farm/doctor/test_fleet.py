@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from farm import __version__
 from farm.doctor import Finding, fleet
-from farm.ledger import Node
+from farm.ledger import Node, Spool
 from tests.farm.doctor.sound import Told, loaded, node, one
 
 
@@ -21,7 +22,7 @@ def test_a_farm_that_is_served_is_ok(tmp_path: Path) -> None:
 
     found = _look(tmp_path, nodes)
 
-    assert ["ok"] * 4 == [each.state for each in found]
+    assert ["ok"] * 5 == [each.state for each in found]
     assert "2 nodes, 2 slots; leaving: b" == one(found, "nodes").said
 
 
@@ -69,3 +70,27 @@ def test_what_a_node_does_not_tell_is_not_held_against_it(tmp_path: Path) -> Non
     found = _look(tmp_path, [node("a")])
 
     assert ["ok", "ok"] == [each.state for each in found if each.name in ("versions", "stores")]
+
+
+@pytest.mark.parametrize(
+    ("spool", "state", "said"),
+    [
+        (Spool(profiles=2), "ok", "2 profiles on the way to the store"),
+        (
+            Spool(profiles=2, age_s=90, trouble="the store is not there"),
+            "warn",
+            "2 profiles on a, the oldest for 1m30s: the store is not there",
+        ),
+        (Spool(is_full=True), "fail", "its disk or its spool is full, and it takes no job"),
+        (Spool(aside=1), "fail", "1 profile on a cannot be stored"),
+    ],
+)
+def test_what_keeps_profiles_from_the_store_is_told(
+    tmp_path: Path, spool: Spool, state: str, said: str
+) -> None:
+    (found, *_) = [
+        each for each in _look(tmp_path, [replace(node("a"), spool=spool)]) if each.name == "spool"
+    ]
+
+    assert (state, True) == (found.state, said in found.said)
+    assert (state == "ok") == (found.cure == "")

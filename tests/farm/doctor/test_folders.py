@@ -196,3 +196,44 @@ def test_a_record_that_says_nothing_is_told(tmp_path: Path, text: str) -> None:
     write(tmp_path / "up.json", text)
 
     assert "is of no use" in one(_state(tmp_path, tmp_path), "farm up").said
+
+
+# ── profiles that wait here ──────────────────────────────────────────────────────────────────────
+
+
+def _parcel(folder: Path, name: str) -> Path:
+    made = folder / name
+    made.mkdir(parents=True)
+    return made
+
+
+def test_profiles_that_wait_for_a_store_are_found_with_its_name(tmp_path: Path) -> None:
+    """Also those for a store that is not the one of today: nobody else would ever send them."""
+    spool = tmp_path / "state/spool/0123456789abcdef"
+    _parcel(spool, "01800000000000000001-aa-bb")
+    (spool / "store.txt").write_text("s3://old\n")
+
+    found = one(_state(tmp_path, tmp_path / "state"), "spool")
+
+    assert ("warn", True) == (found.state, "1 profile in" in found.said)
+    assert found.said.endswith("not in s3://old yet")
+    assert found.cure.startswith("farm up --store s3://old")
+
+
+def test_profiles_that_the_store_could_not_take_are_a_failure(tmp_path: Path) -> None:
+    aside = _parcel(tmp_path / "state/spool/0123456789abcdef/aside", "01800000000000000001-aa-bb")
+    (aside / "why.txt").write_text("no")
+
+    found = one(_state(tmp_path, tmp_path / "state"), "spool")
+
+    assert ("fail", True) == (found.state, "could not take" in found.said)
+    assert str(aside / "why.txt") in found.cure
+
+
+def test_an_empty_spool_is_well_and_the_variable_names_it(tmp_path: Path) -> None:
+    _parcel(tmp_path, "elsewhere/0123456789abcdef")
+    environ = {"FARM_SPOOL": str(tmp_path / "elsewhere")}
+
+    found = one(_state(tmp_path, tmp_path / "state", environ=environ), "spool")
+
+    assert ("ok", "nothing waits for a store") == (found.state, found.said)
