@@ -202,7 +202,8 @@ class Watch:
             self._counts[former.state] -= 1
             if former.state == "RUNNING" and seen.state in ("UPLOADING", "DONE", "FAILED"):
                 self._took.append((seen.since_ms - former.since_ms) / 1000)
-            if not seen.owner:  # whoever ends an entry lets go of it first
+            # Whoever ends an entry lets go of it first, and a spool is no device.
+            if not seen.owner or seen.state == "UPLOADING":
                 seen = seen._replace(owner=former.owner, node=former.node)
         self._seen[key] = seen
         self._ever.add(key)
@@ -236,7 +237,7 @@ class Watch:
         is_answer = seen.state == "FAILED" and seen.cause in ANSWERS
         return JobLine(
             node=seen.node,
-            device=seen.owner.partition("/")[2].partition("#")[0],
+            device=seen.owner.partition("/")[2].partition("#")[0].removesuffix("spool"),
             label=self._labels.get(key, key),
             state=words.failure(seen.cause) if is_answer else WORDS[seen.state],
             p50_ms=p50,

@@ -56,7 +56,7 @@ def bundle_key(sha256: str, ext: str = "tar") -> str:
 
 
 def part_key(month: str, sha256: str) -> str:
-    """Return the key of a part of the catalogue whose rows began in `month` (YYYY-MM, UTC)."""
+    """Return the key of a part of the catalogue with rows received in `month` (YYYY-MM, UTC)."""
     return check_key(f"{_TABLE}month={month}/{sha256}.parquet")
 
 

@@ -10,7 +10,7 @@ import redis
 
 from farm.console import JobLine, RunState
 from farm.errors import Unreachable
-from farm.ledger import ENDS, Claim, Held, Ledger
+from farm.ledger import ENDS, Claim, Held, Ledger, Spool
 from farm.schema import Job, Labelled
 from farm.store import profile_key
 from farm.watching import WORDS, Watch
@@ -105,6 +105,26 @@ def test_a_snapshot_and_what_followed_equal_a_fresh_snapshot(ledger, server, sto
                 assert set(changed) <= set(ledger.keys(run))
 
 
+def test_what_waits_for_the_store_is_neither_running_nor_queued(farm):
+    """It keeps the device that measured it, and what holds it up is said."""
+    farm.submit()
+    watch = farm.watch()
+    held = claim(farm.ledger)
+    watch.catch_up()
+    farm.ledger.finish(held, state="UPLOADING", cause="ok", owner="laptop/spool")
+    spool = Spool(profiles=1, trouble="the store is not there")
+    farm.ledger.node("laptop", state="up", slots=[make.slot()], spool=spool)
+
+    state = look(watch)
+
+    assert (0, 1, len(JOBS) - 1) == (state.running, state.uploading, state.queued)
+    assert ("measured profiles wait on node laptop: the store is not there",) == state.notes
+    line = watch.moved(held.key).line
+    assert ("uploading", "n1", "cpu:0") == (line.state, line.node, line.device)
+    fresh = farm.watch().moved(held.key).line
+    assert ("n1", "") == (fresh.node, fresh.device)
+
+
 def watching(run: str, ledger: Ledger, store) -> Watch:
     expected = make.manifest(run_id=run, jobs=WANTED)
     return Watch(expected, ledger=ledger, store=store, began=0.0)
@@ -126,7 +146,8 @@ def check(watch: Watch, run: str, ledger: Ledger, store) -> None:
 
 
 def counted(state: RunState) -> tuple[object, ...]:
-    return state.done, state.failed, state.running, state.queued, state.cancelled, state.answers
+    moving = state.running, state.uploading, state.queued
+    return state.done, state.failed, *moving, state.cancelled, state.answers
 
 
 class Play:

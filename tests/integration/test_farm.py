@@ -148,6 +148,7 @@ def test_a_cancel_of_what_runs_kills_its_child_at_once(fleet: Fleet) -> None:
     assert [] == [each for each in fleet.place.profiles() if each["status"] == "ok"]
 
 
+@pytest.mark.long
 def test_a_retry_measures_again_what_timed_out_and_nothing_else(fleet: Fleet) -> None:
     fleet.node("n1")
     once = str(fleet.place.folder / "hung-once")
@@ -163,6 +164,7 @@ def test_a_retry_measures_again_what_timed_out_and_nothing_else(fleet: Fleet) ->
     assert "is worth another try" in fleet.farm("retry", run_id, code=3).err
 
 
+@pytest.mark.long
 def test_the_log_of_a_running_job_is_followed_and_that_of_an_ended_one_read(fleet: Fleet) -> None:
     fleet.node("n1")
     fleet.place.write(

@@ -11,6 +11,7 @@ import pytest
 
 from tests.integration.farm_here import Place, until
 
+_OTHERS = ("workers.tasks", "farm-worker")
 pytestmark = pytest.mark.redis
 
 
@@ -34,7 +35,10 @@ def assert_each_once(place: Place, cells: int) -> None:
     assert cells == len(good) == len(set(good))
 
 
-@pytest.mark.parametrize("victim", ["workers.child", "workers.tasks", "farm-worker"])
+@pytest.mark.parametrize(
+    "victim",
+    ["workers.child", *(pytest.param(each, marks=pytest.mark.long) for each in _OTHERS)],
+)
 def test_a_killed_process_costs_no_cell(place: Place, victim: str) -> None:
     """SIGKILL of a child, of the slot worker, of the agent: the run ends complete and good."""
     sweep = place.sweep("kill", batches=[1, 2], repeats=2)
@@ -128,6 +132,7 @@ def test_two_runs_at_once_share_the_machine(place: Place) -> None:
     assert_each_once(place, 4)
 
 
+@pytest.mark.long
 def test_a_run_in_another_folder_waits_for_the_device(place: Place, tmp_path: Path) -> None:
     """A device serves one at a time (X1): the run of another folder says whom it waits for."""
     first = started(place, place.sweep("one", batches=[1, 2]))
@@ -142,6 +147,7 @@ def test_a_run_in_another_folder_waits_for_the_device(place: Place, tmp_path: Pa
     other.assert_quiet()
 
 
+@pytest.mark.long
 def test_the_second_run_goes_on_when_the_first_is_killed(place: Place) -> None:
     """Q17: SIGKILL of the first `farm run`; the second takes the device over and ends well."""
     first = started(place, place.sweep("one", batches=[1, 2]))

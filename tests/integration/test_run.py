@@ -38,6 +38,7 @@ def test_nothing_is_measured_twice_and_it_says_why(place: Place) -> None:
     assert {"base", place.manifest()["run_id"]} == sets
 
 
+@pytest.mark.long
 def test_another_torch_measures_again(place: Place) -> None:
     """A changed torch is another system: what was measured under the old one does not count."""
     sweep = place.sweep("torch")
@@ -158,6 +159,7 @@ def test_a_model_that_prints_10_mb_is_measured_and_its_log_is_short(place: Place
     assert "bytes left out" in log
 
 
+@pytest.mark.long
 def test_a_time_out_of_a_model_that_others_completed_is_a_failure(place: Place) -> None:
     """Rule 11: one batch ended, so the other's time-out makes exit 1."""
     good = place.sweep("ok", batches=[1], timeout="3s")

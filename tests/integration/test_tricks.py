@@ -97,6 +97,7 @@ def test_a_model_may_delete_its_home(place: Place) -> None:
     assert ("ok", 1) == (profile["status"], profile["attempt"])
 
 
+@pytest.mark.long
 def test_a_copy_that_comes_back_has_nothing_to_say(place: Place) -> None:
     """A forked copy of the child neither reports progress nor writes a record."""
     body = "if calls == 20 and os.fork() == 0: raise ValueError('the copy')\nreturn x"

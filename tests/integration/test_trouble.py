@@ -180,6 +180,7 @@ def test_a_web_server_at_the_port_is_no_broker(place: Place) -> None:
     assert "something else listens there" in doctor.out
 
 
+@pytest.mark.long
 def test_a_keeper_that_was_killed_leaves_nothing_in_the_way(place: Place) -> None:
     """Its agent ends with it, looking says that nothing is up, and `up` starts anew."""
     sweep = place.sweep("kept", batches=[1, 2], duration_us=5_000)
