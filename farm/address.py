@@ -75,7 +75,9 @@ def parse(url: str) -> Address:
             "the address of a store on S3 takes no user and no password", hint=_CREDENTIALS
         )
     if not _BUCKET.fullmatch(parts.netloc) or parts.fragment:
-        raise Refused(f"{parts.netloc!r} is no name of a bucket", why=_FORM)
+        # What has a colon may be a key and its secret.
+        named = "what stands there" if ":" in parts.netloc else repr(parts.netloc)
+        raise Refused(f"{named} is no name of a bucket", why=_FORM)
     if parts.netloc.endswith("--x-s3"):
         why = "S3 Express lists keys in no order"
         raise Refused(f"{parts.netloc!r} is a directory bucket", why=why, hint=_ANOTHER)

@@ -314,7 +314,8 @@ class Compacted(Answer, frozen=True, kw_only=True, tag="farm.compacted/v1"):
     """What `store compact` or `rebuild` did. number: of the newest manifest, 0 if there is none.
 
     added: profiles that are in a part now. already: those that were in one before. unreadable:
-    objects of the inbox found to be no profiles.
+    objects of the inbox found to be no profiles. lost: profiles that the catalogue had and that
+    cannot be read from the inbox any more.
     """
 
     number: int
@@ -322,6 +323,7 @@ class Compacted(Answer, frozen=True, kw_only=True, tag="farm.compacted/v1"):
     already: int
     parts: int
     unreadable: int
+    lost: list[str] = []
 
 
 class Problem(Struct, frozen=True, kw_only=True):

@@ -56,7 +56,11 @@ class Compaction:
                 log.warning("the catalogue was not brought up to date: exit code %s", code)
             self._process = None
         if self._is_due:
-            self._process, self._is_due = self._start(), False
+            try:
+                self._process = self._start()
+            except OSError as error:  # no memory for it just now; the next end of a run asks again
+                log.warning("the catalogue was not brought up to date: %s", error)
+            self._is_due = False
             self._began, self._ended_then = self._clock(), ended
         elif new < 0:  # runs were closed, and their jobs are no longer counted
             self._ended_then = ended

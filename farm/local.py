@@ -21,12 +21,15 @@ import msgspec
 from farm import broker, embedded
 from farm.errors import FarmError, NoResult, Refused, TimedOut, Unreachable
 from farm.ledger import Ledger, Slot
+from farm.report.words import count
 from farm.store import place
 
 if TYPE_CHECKING:
     from celery import Celery
 
 READY_S: Final = 60.0
+_SPOOL_S: Final = 60.0
+_STEP_S: Final = 0.2
 WAITING: Final = "waiting for a device: "  # what an agent's log says while another farm has it
 _AGENT_RESTARTS: Final = 5
 _BY_CODE: Final[dict[int, type[FarmError]]] = {2: Refused, 3: NoResult, 4: Unreachable}
@@ -108,6 +111,7 @@ def farm_here(
                     f"no device was free within {patience_s:.0f} s", why="nothing was measured"
                 )
             _check_store(slots, store)
+            await_spool(ledger, say)
             with suppress(OSError):  # the server of somebody else's command keeps its cores
                 _pin(server.pid, cores[:1])
             # Stand aside while this machine measures: the lowest core is for housekeeping.
@@ -209,6 +213,23 @@ def await_slots(
         why=agents.current.tail(),
         hint=f"the agent's log is {agents.current.log}",
     )
+
+
+def await_spool(
+    ledger: Ledger, say: Callable[[str], None], *, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Wait until what an earlier command measured has reached the store, as long as it goes there.
+
+    Only then is it known what is left to measure.
+    """
+    for step in range(round(_SPOOL_S / _STEP_S)):
+        found = [each.spool for each in ledger.nodes()]
+        waiting = sum(each.profiles for each in found)
+        if not waiting or any(each.trouble for each in found):
+            return
+        if step == 0:
+            say(f"storing first what was measured before: {count(waiting, 'profile')}")
+        sleep(_STEP_S)
 
 
 def said(text: str, code: int, *, who: str) -> FarmError:

@@ -56,7 +56,6 @@ def start(
     """Serve this machine's devices until stopped; SIGTERM lets running jobs end."""
     import logging
 
-    from farm.store import open_store
     from workers.agent import Agent
     from workers.node import Patience, offer, take
 
@@ -66,7 +65,7 @@ def start(
     if not settings.broker.value:
         raise Refused("no broker is named", hint="set FARM_BROKER, or `broker` in farm.toml")
     drain_s, ttl_s = _seconds(drain), _lease_s(os.environ.get("FARM_LEASE_S", ""))
-    open_store(settings.store.value).probe()  # one who cannot reach the store refuses to serve
+    _check_store(settings.store.value)
     lifeline = 0 if os.environ.get("FARM_LIFELINE") == "stdin" else None
     served = take(
         offer(state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots),
@@ -220,6 +219,23 @@ def main(words: list[str] | None = None) -> None:
         logging.getLogger(__name__).exception("a bug in farm-worker")
         talk.complain(FarmError(f"this is a bug in farm-worker: {type(error).__name__}"), as_json)
         sys.exit(BUG)
+
+
+def _check_store(url: str) -> None:
+    """Raise a StoreError unless this store takes what a worker measures.
+
+    One who cannot store refuses to serve: a 403 after an hour of measuring comes too late.
+    """
+    import hashlib
+
+    from farm.store import blob_key, open_store
+
+    store = open_store(url)
+    store.probe()
+    if "://" in url:  # a folder has one owner; a bucket may have roles
+        data = b"a worker was here\n"
+        key = blob_key("probe", hashlib.sha256(data).hexdigest(), "txt")
+        store.put_new(key, data, media_type="text/plain")
 
 
 def _places(state_dir: str) -> tuple[Path, "Settings"]:

@@ -36,6 +36,7 @@ def pack(
     told, data = schema.encode(card), schema.encode(structs.replace(profile, artifacts=named))
     page = Parcel(
         entry=entry if profile.status != "infra" else "",
+        run=profile.run_id,
         fence=fence,
         effort=effort,
         end="FAILED" if profile.status == "failed" else "DONE",

@@ -8,6 +8,7 @@ card, and a page that says what is to be sent in which order, and which entry wa
 import hashlib
 import logging
 import os
+import re
 import secrets
 import shutil
 import time
@@ -29,6 +30,7 @@ _PAGE: Final = "parcel.json"
 _ASIDE: Final = "aside"
 _FOR: Final = "store.txt"
 _TEMPORARY: Final = ".tmp-"
+_NAME: Final = re.compile(r"[0-9]{20}-[0-9a-f]{1,8}-[0-9a-f]{8}")
 
 
 class Goods(Struct, frozen=True, kw_only=True):
@@ -44,12 +46,14 @@ class Goods(Struct, frozen=True, kw_only=True):
 class Parcel(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.parcel/v1"):
     """What is to be sent, the profile last, and how its entry ends then.
 
-    entry: its key in the ledger, "" if none waits for this profile. effort: a hash of the effort it
+    entry: its key in the ledger, "" if none waits for this profile. run: whose name the profile
+    bears. effort: a hash of the effort it
     was measured with. sent_as: the key of the profile
     on the day when it was tried last; it may be there although no answer came.
     """
 
     entry: str
+    run: str
     fence: str
     effort: str
     end: Literal["DONE", "FAILED"]
@@ -99,7 +103,7 @@ class Spool:
             self._say_for_whom()
             for each, data in zip(parcel.goods, contents, strict=True):
                 _write(building / each.file, data)
-            _write(building / _PAGE, msgspec.json.encode(parcel))
+            _write(building / _PAGE, _sealed(parcel))
             _sync(building)
             building.rename(self.folder / name)
             _sync(self.folder)
@@ -114,14 +118,13 @@ class Spool:
             found = os.listdir(self.folder)
         except FileNotFoundError:
             return []
-        return sorted(each for each in found if each[:1].isdigit())
+        return sorted(each for each in found if _NAME.fullmatch(each))
 
     def read(self, name: str) -> Waiting:
-        """Return a parcel; raises Bad if its page cannot be read."""
+        """Return a parcel; raises Bad if its page cannot be read, or is not as it was written."""
         try:
             stamp = self.stamp(name)  # before its bytes, so that a newer page is read again
-            data = (self.folder / name / _PAGE).read_bytes()
-            parcel = msgspec.json.decode(data, type=Parcel)
+            parcel = _opened((self.folder / name / _PAGE).read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise Bad(f"the page of parcel {name} cannot be read", why=str(error)) from error
         return Waiting(name, parcel, int(name.partition("-")[0]) / 1e9, stamp)
@@ -147,8 +150,11 @@ class Spool:
         """Replace the page of a parcel; the goods stay."""
         page = self.folder / name / _PAGE
         beside = page.with_name(f"{_TEMPORARY}{secrets.token_hex(4)}")
-        _write(beside, msgspec.json.encode(parcel))
-        beside.replace(page)
+        try:
+            _write(beside, _sealed(parcel))
+            beside.replace(page)
+        finally:
+            beside.unlink(missing_ok=True)
         _sync(page.parent)
 
     def path(self, name: str, goods: Goods) -> Path:
@@ -173,9 +179,14 @@ class Spool:
         shutil.rmtree(gone, ignore_errors=True)
 
     def set_aside(self, name: str, why: str) -> Path:
-        """Move a parcel out of the way of the others; it stays for a person to look at."""
+        """Move a parcel out of the way of the others; it stays for a person to look at.
+
+        Raises OSError if it cannot be moved.
+        """
         place = self.folder / _ASIDE / name
         place.parent.mkdir(exist_ok=True)
+        if place.exists():
+            place = place.with_name(f"{name}-{secrets.token_hex(4)}")
         with suppress(OSError):
             (self.folder / name / "why.txt").write_text(why + "\n", "utf-8")
         (self.folder / name).rename(place)
@@ -185,7 +196,7 @@ class Spool:
         """Return how many parcels were set aside."""
         try:
             return len(os.listdir(self.folder / _ASIDE))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
 
     def free_bytes(self) -> int:
@@ -244,6 +255,22 @@ def goods(key: str, data: bytes, *, file: str, media_type: str = "application/js
         bytes=len(data),
         media_type=media_type,
     )
+
+
+def _sealed(parcel: Parcel) -> bytes:
+    """Return a page: the document on one line, the digest of that line on the next."""
+    line = msgspec.json.encode(parcel)
+    return line + b"\n" + identity.content_id(line).encode() + b"\n"
+
+
+def _opened(data: bytes) -> Parcel:
+    line, _, seal = data.partition(b"\n")
+    if seal.strip() != identity.content_id(line).encode():
+        raise Bad("it was changed or damaged since it was written")
+    parcel = msgspec.json.decode(line, type=Parcel)
+    if not parcel.goods or parcel.goods[-1].key:
+        raise Bad("it names no profile")
+    return parcel
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -44,16 +44,21 @@ def write_whole(output: str, data: bytes, *, trial: bool = False) -> None:
     path = Path(output)
     if not path.name or path.is_dir():
         raise Refused(f"cannot write {output!r}", why="it is a folder")
-    partial = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
+    # To rename over a link, a pipe or a device would destroy it.
+    real = Path(os.path.realpath(path))
+    is_plain = real.is_file() or not real.exists()
+    partial = real.with_name(f".{real.name[:100]}.{os.getpid()}.tmp") if is_plain else real
     try:
-        partial.write_bytes(data)
-        if not trial:
-            partial.rename(path)
+        if is_plain or not trial:
+            partial.write_bytes(data)
+        if is_plain and not trial:
+            partial.rename(real)
     except OSError as error:
         raise Refused(f"cannot write {output!r}", why=error.strerror or "") from error
     finally:
         with suppress(OSError):
-            partial.unlink(missing_ok=True)
+            if is_plain:
+                partial.unlink(missing_ok=True)
 
 
 def complain(error: FarmError, as_json: bool, *, usage: str = "") -> None:

@@ -223,8 +223,9 @@ class SlotWorker:
         """
         for each in self._spool.of_job(order.job.job_id):
             page = each.parcel
-            if page.entry != claim.key or page.effort != _effort(order):
-                continue
+            mine = (page.entry, page.run, page.effort)
+            if mine != (claim.key, claim.run, _effort(order)):
+                continue  # another run could not tell it from a profile of long ago
             log.info("%s: waits in the spool, nothing to measure", claim.key)
             try:
                 self._spool.rewrite(each.name, msgspec.structs.replace(page, fence=claim.fence))

@@ -16,11 +16,19 @@ from typing import Final
 
 import msgspec
 
-from farm.errors import Bad, FarmError, Unreachable
+from farm.errors import Bad, FarmError, Refused, Unreachable
 from farm.ledger import Held, Ledger
 from farm.ledger import Spool as Depth
-from farm.store import Denied, NotFound, Store, StoreError, check_there, profile_key
-from workers.spool import Spool, Waiting
+from farm.store import (
+    Denied,
+    NotFound,
+    Store,
+    StoreError,
+    Unsupported,
+    check_there,
+    profile_key,
+)
+from workers.spool import Goods, Spool, Waiting
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +37,7 @@ MOST_BYTES: Final = 10 << 30
 LEAST_FREE_BYTES: Final = 128 << 20
 _BACKOFF_S: Final = (1.0, 60.0)
 _LEFTOVER_S: Final = 3600.0
+_SMALL: Final = 16 << 20
 
 
 class Uploader:
@@ -51,6 +60,7 @@ class Uploader:
         self._clock, self._rng, self._today = clock, rng or random.Random(), today
         self._guard = threading.Lock()
         self._known: dict[str, Waiting] = {}
+        self._stuck: set[str] = set()  # cannot be sent, nor be moved out of the way
         self._lost: set[str] = set()  # fences that are another's now, or that the ledger forgot
         self._trouble = ""
         self._failures = 0
@@ -102,6 +112,7 @@ class Uploader:
 
     def depth(self) -> Depth:
         """Return what waits, for the ledger to show."""
+        self._take_in()
         with self._guard:
             known = list(self._known.values())
         size = sum(each.bytes for each in known)
@@ -155,8 +166,7 @@ class Uploader:
                     self._spool.sweep(age_s=_LEFTOVER_S)
                 self._is_ours = True
                 for name in self._spool.names():
-                    known = self._known.get(name)
-                    if known is None or known.stamp != self._spool.stamp(name):
+                    if name not in self._stuck:
                         self._look_at(name)
             except OSError as error:
                 self._say_once(f"the spool cannot be read: {error}")
@@ -164,17 +174,26 @@ class Uploader:
             return sorted(self._known)
 
     def _look_at(self, name: str) -> None:
+        """Know a parcel as its page stands; it may have been handed over anew meanwhile."""
+        known = self._known.get(name)
         try:
-            self._known[name] = self._spool.read(name)
-        except Bad as error:
+            if known is None or known.stamp != self._spool.stamp(name):
+                self._known[name] = self._spool.read(name)
+        except (Bad, OSError) as error:
+            self._known.pop(name, None)
             self._aside(name, error)
 
     def _deliver(self, name: str) -> None:
         waiting = self._known[name]
         try:
+            waiting = self._spool.read(name)  # a slot worker may have handed it over anew
             key = self._send(waiting)
-        except Bad as error:  # this one can never arrive as it is: the others must not wait
-            self._end(waiting, "RETRY", cause=f"store: {error.what}"[:200])
+        # Also a key that no store takes: this one can never arrive, and the others must not wait.
+        except (Bad, Refused, ValueError) as error:
+            if isinstance(error, Unsupported):  # the store is to blame, not the parcel
+                raise
+            why = error.what if isinstance(error, FarmError) else str(error)
+            self._end(waiting, "RETRY", cause=f"store: {why}"[:200])
             self._aside(name, error)
         else:
             waiting = self._spool.read(name)  # it may have been handed over anew meanwhile
@@ -189,16 +208,26 @@ class Uploader:
         name, parcel = waiting.name, waiting.parcel
         *others, profile = parcel.goods
         for each in others:
-            self._store.put_new(each.key, self._spool.path(name, each), media_type=each.media_type)
-        path = self._spool.path(name, profile)
+            self._put(each.key, name, each)
         key = profile_key(self._today(), parcel.job_id, profile.sha256)
         if parcel.sent_as != key:
             if self._has(parcel.sent_as, profile.sha256):
                 return parcel.sent_as  # it went out on another day, and the answer was lost
-            self._spool.rewrite(name, msgspec.structs.replace(parcel, sent_as=key))
-            self._promise(waiting, key)
-        self._store.put_new(key, path, media_type=profile.media_type)
+            try:
+                self._spool.rewrite(name, msgspec.structs.replace(parcel, sent_as=key))
+                self._promise(waiting, key)
+            except OSError:  # a full disk: only what goes out makes room on it
+                key = parcel.sent_as
+        self._put(key, name, profile)
         return key
+
+    def _put(self, key: str, name: str, goods: Goods) -> None:
+        """Put one object. As bytes where it is small: what the store holds already is then compared
+        byte by byte, not by what it says of itself.
+        """
+        path = self._spool.path(name, goods)
+        source = path.read_bytes() if goods.bytes <= _SMALL else path
+        self._store.put_new(key, source, media_type=goods.media_type)
 
     def _has(self, key: str, sha256: str) -> bool:
         """Whether the profile lies there. Who may not list is told 403 of what is not (AWS)."""
@@ -224,9 +253,14 @@ class Uploader:
         became = self._ledger.finish(held, state=state, cause=cause, profile_key=profile_key)  # type: ignore[arg-type]
         log.info("%s: %s, %s", parcel.entry, cause, became)
 
-    def _aside(self, name: str, error: FarmError) -> None:
-        place = self._spool.set_aside(name, str(error))
-        log.error("a profile cannot be sent and lies in %s now: %s", place, error)
+    def _aside(self, name: str, error: Exception) -> None:
+        try:
+            place = self._spool.set_aside(name, str(error))
+        except OSError as trouble:  # then it stays where it is, and the others go past it
+            self._stuck.add(name)
+            log.error("a profile cannot be sent, %s, nor set aside: %s", error, trouble)
+        else:
+            log.error("a profile cannot be sent and lies in %s now: %s", place, error)
 
     # ── waiting ──────────────────────────────────────────────────────────────────────────────────
 

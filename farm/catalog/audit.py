@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -153,7 +153,7 @@ class _Inbox:
         kept = KEPT_DAYS.get(thing.kind)
         if kept is None:
             return False
-        return date.fromisoformat(thing.day) + timedelta(days=kept) < self._today
+        return (self._today - date.fromisoformat(thing.day)).days > kept
 
     def _count(self, thing: _Thing, wrong: str | None) -> None:
         if wrong is None:

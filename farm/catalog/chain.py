@@ -151,12 +151,26 @@ def _end(store: Store) -> tuple[int, bytes | None]:
         number = 0
     data = read(store, number) if number else None
     if data is None:
-        found = (number_of(each.key) for each in store.list(CATALOG_PREFIX))
-        number = max((each for each in found if each is not None), default=0)
-        data = read(store, number) if number else None
+        number, data = _last_whole(store)
     while number and (following := read(store, number + 1)) is not None:
         number, data = number + 1, following
     return number, data
+
+
+def _last_whole(store: Store) -> tuple[int, bytes | None]:
+    """Return the last manifest that is whole, else the last one; a foreign far number is none."""
+    found = (number_of(each.key) for each in store.list(CATALOG_PREFIX))
+    numbers = sorted((each for each in found if each is not None), reverse=True)
+    for each in numbers:
+        data = read(store, each)
+        try:
+            opened(data, each)
+        except Newer:
+            return each, data
+        except Bad:
+            continue
+        return each, data
+    return (numbers[0], read(store, numbers[0])) if numbers else (0, None)
 
 
 def _point(store: Store, number: int) -> None:

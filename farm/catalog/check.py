@@ -8,12 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from farm import identity
+from farm import identity, schema
 from farm.catalog import chain, rows
 from farm.catalog.audit import Audited, audit
-from farm.errors import Bad
-from farm.schema import Catalog
-from farm.store import HEAD_KEY, LocalStore, Store, catalog_key
+from farm.errors import Bad, NoResult
+from farm.schema import Catalog, Job, Manifest
+from farm.store import HEAD_KEY, LocalStore, Store, catalog_key, job_key
 from farm.store.keys import is_folder, is_object
 
 _PART: Final = re.compile(r"tables/profiles/v1/month=[0-9-]{7}/[0-9a-f]{64}\.parquet")
@@ -63,6 +63,7 @@ def check(store: Store, *, now: Callable[[], datetime], deep: bool = False) -> C
     audited = None
     if deep:
         _check_chain(store, number, found)
+        _check_runs(store, found)
         with TemporaryDirectory(prefix="farm-check-") as scratch:
             today = now().astimezone(UTC).date()
             audited = audit(
@@ -140,6 +141,28 @@ def _check_chain(store: Store, last: int, found: _Found) -> None:
         if before is not None and document.parent_sha256 != before:
             found.say(key, f"does not name {catalog_key(number - 1)}, which lies before it")
         before = identity.content_id(data or b"")
+
+
+def _check_runs(store: Store, found: _Found) -> None:
+    """Every run and every job is there and reads as what it says it is."""
+    wanted: set[str] = set()
+    for entry in store.list("runs/v1/"):
+        try:
+            wanted |= {each.job_id for each in schema.decode(store.get(entry.key), Manifest).jobs}
+        except (Bad, NoResult) as error:
+            found.say(entry.key, str(error))
+    for entry in store.list("jobs/v1/"):
+        try:
+            job_id = schema.decode(store.get(entry.key), Job).job_id
+        except (Bad, NoResult) as error:
+            found.say(entry.key, str(error))
+            continue
+        if job_key(job_id) == entry.key:
+            wanted.discard(job_id)
+        else:
+            found.say(entry.key, f"is job {job_id}")
+    for job_id in sorted(wanted):
+        found.say(job_key(job_id), "is named by a run, and not in the store")
 
 
 def _strangers(store: Store) -> Iterator[str]:

@@ -7,6 +7,7 @@ made good by the next pass, because its profiles are in no part that counts.
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -15,12 +16,13 @@ from typing import Final, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from farm.catalog import chain, rows
+from farm.catalog.cache import fetch
 from farm.catalog.intake import Known, Lost, take
-from farm.catalog.parts import is_ours
+from farm.catalog.parts import ids, is_ours
 from farm.catalog.rows import INBOX, Unreadable
-from farm.errors import Refused
+from farm.errors import Bad, Refused
 from farm.schema import Catalog, CatalogPart, CatalogUnreadable
-from farm.store import Conflict, Store, part_key
+from farm.store import Conflict, NotFound, Store, part_key
 
 BATCH: Final = 20_000  # profiles in a part: what the memory of a small machine holds
 _TRIES: Final = 10
@@ -33,7 +35,8 @@ class Compacted(NamedTuple):
 
     added: profiles that are in a part now; for `rebuild` all those in the new parts. unreadable:
     objects newly found to be no profiles. parts: how many were written. already: keys that were
-    passed over, because a part holds their profile.
+    passed over, because a part holds their profile. lost: profiles that the replaced parts of a
+    rebuild held and the inbox has no longer.
     """
 
     number: int
@@ -41,6 +44,7 @@ class Compacted(NamedTuple):
     unreadable: int
     parts: int
     already: int
+    lost: tuple[str, ...] = ()
 
 
 def compact(
@@ -98,10 +102,13 @@ def rebuild(
         made = _Pass(store, cache=cache, now=now, writer=writer, batch=batch)
         held = made.pinned.document.parts
         kept = [each for each in held if each.received_max < since and each.key not in lost]
-        replaced = (each.received_min for each in held if each.received_max >= since)
-        first = "" if lost or made.pinned.damaged else min([since, *replaced])
+        replaced = [each for each in held if each not in kept]
+        days = (each.received_min for each in replaced if each.received_max >= since)
+        first = "" if lost or made.pinned.damaged else min([since, *days])
         made.forget(first)
-        return made.run(kept, since=first, atomic=True)
+        before = made.ids(replaced)
+        done = made.run(kept, since=first, atomic=True)
+        return done._replace(lost=tuple(each for each in before if not made.knows(each)))
 
     return _repeated(attempt, sleep, rng or random.Random())
 
@@ -146,6 +153,17 @@ class _Pass:
         self._kept: list[CatalogPart] = []
         self._known = Known(store, [], cache=cache)
         self._parts = self._added = self._already = self._bad = 0
+
+    def ids(self, held: Sequence[CatalogPart]) -> list[str]:
+        """Return what these parts hold, as far as they can be read."""
+        found: list[str] = []
+        for each in held:
+            with suppress(Bad, NotFound):
+                found += ids(fetch(self._store, each, folder=self._cache))
+        return sorted(found)
+
+    def knows(self, profile_id: str) -> bool:
+        return profile_id in self._known
 
     def forget(self, first: str) -> None:
         """Try again what was unreadable on this day or later; "": all of it."""

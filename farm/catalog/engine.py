@@ -210,6 +210,12 @@ def _told(views: frozenset[str] | None = None) -> Iterator[None]:
         if str(error) == "Query interrupted":  # its word for Ctrl-C in the main thread
             raise KeyboardInterrupt from error
         raise
+    except (OverflowError, TypeError, ValueError) as error:  # an interval of a million years
+        raise Refused(
+            "the answer has a value that Python has no type for",
+            why=str(error),
+            hint="cast it: CAST(… AS VARCHAR)",
+        ) from error
 
 
 def _explained(error: duckdb.Error, views: frozenset[str] | None) -> FarmError:

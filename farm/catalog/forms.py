@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Final
 
 import msgspec
@@ -13,17 +14,23 @@ from farm.errors import Refused, did_you_mean
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it: times in RFC 3339, everything else as it is.
+    """Return a value as JSON has it: times in RFC 3339, everything else as near as can be.
 
     JSON has no infinity and no NaN; they are the texts `inf`, `-inf` and `nan`, never null.
     """
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Decimal):
+        return plain(float(value))
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, float | int | str | None):
-        return value
-    return msgspec.to_builtins(value)
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def cell(value: object) -> str:
@@ -49,10 +56,10 @@ def comma_separated(answer: Answer) -> bytes:
 
 
 def json_lines(answer: Answer) -> bytes:
-    """Return one JSON object for each row, in the order of the columns."""
+    """Return one JSON object for each row, in the order of the columns; equal names get numbers."""
+    names = _distinct(answer.columns)
     lines = (
-        msgspec.json.encode(dict(zip(answer.columns, map(plain, row), strict=True)))
-        for row in answer.rows
+        msgspec.json.encode(dict(zip(names, map(plain, row), strict=True))) for row in answer.rows
     )
     return b"".join(line + b"\n" for line in lines)
 
@@ -72,7 +79,7 @@ def parquet(answer: Answer) -> bytes:
     for name, values in zip(answer.columns, columns, strict=True):
         try:
             arrays.append(pa.array(values))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise Refused(
                 f"column {name!r} fits no type of Parquet", why=str(error).partition("\n")[0]
             ) from error

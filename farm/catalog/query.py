@@ -49,6 +49,12 @@ class Catalog:
     def __init__(self, store: Store, *, cache: Path, tail: int) -> None:
         self._store, self._limit = store, tail
         self._cache = cache.expanduser().absolute()
+        if odd := sorted(set("*?[") & set(str(self._cache))):
+            raise Refused(
+                f"the cache {str(self._cache)!r} has {odd[0]!r} in its name",
+                why="DuckDB takes that for a pattern",
+                hint="name another folder: XDG_CACHE_HOME",
+            )
         self._pinned = chain.newest(store)
         self.number = self._pinned.document.number if self._pinned else 0
         self.left_out = 0

@@ -134,8 +134,10 @@ def _opened(talk: Talk, store: str | None) -> "Iterator[tuple[Store, Catalog]]":
     from farm.catalog.cache import default_folder
     from farm.catalog.query import open_catalog
     from farm.report.words import count
+    from farm.store import check_there
 
     where, console = talk.store(talk.settings(store=store).store.value), talk.console()
+    check_there(where)  # a folder that is not mounted has no profile, and that is no answer
     with open_catalog(where, cache=default_folder(os.environ)) as catalog:
         yield where, catalog
         for each in catalog.warnings:
@@ -162,7 +164,7 @@ def _form(form: str | None, output: str | None, *, known: Sequence[str], bare: s
     files = [each for each in known if each != "table"]
     chosen = form or (form_of(output, known=files) if output is not None else bare)
     if chosen == "parquet" and output is None:
-        raise Refused("parquet is nothing for a terminal", hint="name a file for it: -o FILE")
+        raise Refused("parquet is written to a file", hint="name one: -o FILE")
     if chosen == "table" and output is not None:
         raise Refused("a table is for a terminal", hint="write csv, json or parquet")
     return chosen
@@ -203,12 +205,13 @@ def _table(found: "Answer") -> "Table":
         Column(name, right=right, cut=not right)
         for name, right in zip(found.columns, numbers, strict=True)
     )
-    rows = tuple(
-        tuple(
-            Datum(words.visible(cell(each)) if each is not None else words.UNKNOWN) for each in row
-        )
-        for row in found.rows
-    )
+
+    def shown(value: object) -> str:
+        if value is None:
+            return words.UNKNOWN
+        return f"{value:.7g}" if isinstance(value, float) else words.visible(cell(value))
+
+    rows = tuple(tuple(Datum(shown(each)) for each in row) for row in found.rows)
     return Table("", columns, rows)
 
 
@@ -232,4 +235,7 @@ def _since(word: str | None) -> datetime | None:
     seconds = duration_s(word)
     if seconds is None:
         raise Refused(f"--since {word!r} is no duration", why="write 90s, 10m or 7d")
-    return datetime.now(UTC) - timedelta(seconds=seconds)
+    try:
+        return datetime.now(UTC) - timedelta(seconds=seconds)
+    except OverflowError as error:
+        raise Refused(f"--since {word!r} is longer than the calendar") from error

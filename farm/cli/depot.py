@@ -62,14 +62,18 @@ def rebuild(talk: Talk, since: str, store: str | None) -> None:
 @options.store
 @click.pass_obj
 def check(talk: Talk, deep: bool, store: str | None) -> None:
-    """Look for damage: objects that are gone, cut off, changed or foreign.
+    """Look for damage in the catalogue; with --deep in everything that it is made from.
 
-    Ends with 1 if there is any. Nothing is changed and nothing is deleted.
+    Without --deep: whether each part is there and has its size. Ends with 1 if there is damage;
+    foreign files are named and are none. Nothing is changed and nothing is deleted.
     """
     from farm import answers
     from farm.catalog.check import check as look
+    from farm.store import check_there
 
-    found = look(talk.store(talk.settings(store=store).store.value), now=_now, deep=deep)
+    where = talk.store(talk.settings(store=store).store.value)
+    check_there(where)  # nothing is not whole
+    found = look(where, now=_now, deep=deep)
     console = talk.console()
     if talk.as_json:
         console.document(
@@ -85,8 +89,11 @@ def check(talk: Talk, deep: bool, store: str | None) -> None:
         )
     else:
         console.show(*_check_lines(found))
-        if found.problems:
+        # A rebuild makes tables from documents; it brings back nothing else.
+        if any(key.startswith("tables/") for key, _ in found.problems):
             console.next("farm store rebuild")
+        elif found.problems:
+            console.say("bring these back from a copy; `farm resume RUN` measures what is missing")
     if found.problems:
         raise click.exceptions.Exit(1)
 
@@ -107,10 +114,18 @@ def _tell(talk: Talk, done: "Compacted") -> None:
                 already=done.already,
                 parts=done.parts,
                 unreadable=done.unreadable,
+                lost=list(done.lost),
             )
         )
     took = f"{count(done.added, 'profile')} in {count(done.parts, 'new part')}"
     console.say(f"catalogue {done.number}: {took if done.parts else 'nothing new'}")
+    if done.lost:
+        gone = ", ".join(each[:12] for each in done.lost[:5])
+        more = "" if len(done.lost) <= 5 else ", …"
+        console.warn(
+            f"{count(len(done.lost), 'profile')} that the catalogue had cannot be read from the "
+            f"inbox any more: {gone}{more}; bring them back from a copy, or measure them again"
+        )
     if done.unreadable:
         bad = count(done.unreadable, "object")
         console.warn(f"{bad} of the inbox cannot be read; `farm store check` names them")
@@ -123,7 +138,7 @@ def _check_lines(found: "Checked") -> list[str]:
     lines = [f"{key}: {what}" for key, what in found.problems]
     lines += [f"{key}: no farm gave this name" for key in found.foreign]
     if found.orphans:
-        lines.append(f"{count(len(found.orphans), 'part')} that no longer count lie beside")
+        lines.append(f"{count(len(found.orphans), 'part')} of earlier catalogues besides, harmless")
     if found.audited is not None:
         read = found.audited
         lines.append(

@@ -108,5 +108,5 @@ def check_there(store: Store) -> None:
             key=error.key,
             store=error.store,
             why=f"{error.store} holds no {LAYOUT_KEY}",
-            hint="mount it again, or restore what was removed",
+            hint="mount it, restore what was removed, or name another store",
         ) from error

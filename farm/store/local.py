@@ -20,6 +20,7 @@ from farm.store.contract import (
     LAYOUT,
     LAYOUT_KEY,
     Conflict,
+    Corrupt,
     Denied,
     Entry,
     NotFound,
@@ -192,9 +193,11 @@ class LocalStore:
                     yield from self._walk(folder / name, key, prefix, after)
             elif key > after and key.startswith(prefix) and is_object(name):
                 path = folder / name
-                stat = path.stat()
-                etag = promised_digest(name) or _digest(path)
-                yield Entry(key, stat.st_size, etag, stat.st_mtime)
+                # A link that leads nowhere, a pipe, a socket: none of ours, and none to wait for.
+                if path.is_file():
+                    stat = path.stat()
+                    etag = promised_digest(name) or _digest(path)
+                    yield Entry(key, stat.st_size, etag, stat.st_mtime)
 
     def _make_folder(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -236,6 +239,8 @@ def _explained(error: OSError, key: str, store: str) -> StoreError:
         )
     if code in _NO_FOLDER:
         return Unsupported(f"the store {store} is not a folder", key=key, store=store)
+    if code == errno.EISDIR:
+        return Corrupt(f"{key} is a folder", key=key, store=store, hint="move it away")
     hint = "free some space there, or name another store" if code in _FULL else ""
     return Unreachable(
         f"the store cannot take or give {key!r}",

@@ -129,6 +129,7 @@ def built(folder: Path) -> World:
 def furnish(world: World) -> None:
     """Let the store hold the jobs too, and what the failed one printed in a later attempt."""
     store = LocalStore(world.folder / ".farm/store", fsync=False)
+    store.probe()
     for job in (make.job(), FAILED, make.job("lstm")):
         store.put_new(job_key(job.job_id), schema.encode(job))
     data = gzip.compress(b"loading\nfailing\n", mtime=0)

@@ -3,7 +3,8 @@
 import pytest
 
 from farm.errors import FarmError, NoResult, Refused, Unreachable
-from farm.local import Agents
+from farm.ledger import Node, Spool
+from farm.local import Agents, await_spool
 from tests.farm.agents import Agent
 
 
@@ -62,3 +63,36 @@ def test_an_agent_that_dies_is_started_again_five_times():
     assert 6 == len(started)
     with pytest.raises(FarmError, match="keeps ending with -9"):
         agents.look_after()
+
+
+# ── what was measured before ─────────────────────────────────────────────────────────────────────
+
+
+class Spools:
+    """A ledger whose nodes tell one state of their spools after the other."""
+
+    def __init__(self, *told: Spool) -> None:
+        self.told = list(told)
+
+    def nodes(self) -> list[Node]:
+        spool = self.told.pop(0) if len(self.told) > 1 else self.told[0]
+        return [Node(name="n1", state="up", silent_s=0.0, slots=[], spool=spool)]
+
+
+@pytest.mark.parametrize(
+    ("told", "waits", "says"),
+    [
+        ([Spool()], 0, 0),
+        ([Spool(profiles=2), Spool(profiles=1), Spool()], 2, 1),
+        ([Spool(profiles=2), Spool(profiles=2, trouble="away")], 1, 1),
+        ([Spool(profiles=2)], 300, 1),
+    ],
+)
+def test_a_command_plans_when_what_was_measured_before_is_stored(told, waits, says):
+    """Or cannot be just now; not for ever."""
+    said: list[str] = []
+    slept: list[float] = []
+
+    await_spool(Spools(*told), said.append, sleep=slept.append)  # type: ignore[arg-type]
+
+    assert (waits, says) == (len(slept), len(said))

@@ -335,27 +335,29 @@ def test_what_a_job_needs_from_a_store_that_is_away_is_waited_for(place: Place) 
     )
 
 
-@pytest.mark.parametrize("effort", ["same", "more"])
-def test_what_waits_in_our_spool_is_not_measured_again(place: Place, effort: str) -> None:
-    """The lease ran out, or a new broker asks for it; a profile of less effort does not do."""
+@pytest.mark.parametrize("asks", ["same", "more", "another"])
+def test_what_waits_in_our_spool_is_not_measured_again(place: Place, asks: str) -> None:
+    """The lease ran out, or a new broker asks for it. One of less effort does not do, nor one of
+    another run, whose report could not tell it from a profile of long ago."""
     place.submit()
     away = place.store.root.with_name("away")
     place.store.root.rename(away)
     place.serve()
     place.ledger.forget()
-    asked = order() if effort == "same" else order(repeats=2)
-    place.submit(asked)
+    again = 0 if asks == "same" else 2 if asks == "more" else 1
+    run = "r-2" if asks == "another" else "r-1"
+    place.submit(order(repeats=2) if asks == "more" else order(), run=run)
     child = Child()
 
     place.serve(child)
 
-    assert (0 if effort == "same" else 2) == len(child.asked)
-    assert "UPLOADING" == place.record().state
-    assert len(place.uploader.held()) == (1 if effort == "same" else 2)
+    (record,) = place.ledger.entries(run)
+    assert (again, "UPLOADING") == (len(child.asked), record.state)
     away.rename(place.store.root)
     place.uploader.step()
-    assert ("DONE", []) == (place.record().state, place.spooled())
-    assert (1 if effort == "same" else 2) == len(place.profiles())
+    (record,) = place.ledger.entries(run)
+    assert ("DONE", []) == (record.state, place.spooled())
+    assert (2 if again else 1) == len(place.profiles())
 
 
 def test_a_disk_that_takes_no_profile_gives_the_entry_back(place: Place) -> None:

@@ -228,3 +228,24 @@ def test_a_store_that_is_away_is_an_error(store):
 
     with pytest.raises(Unreachable):
         chain.newest(Dead(store.root))
+
+
+@pytest.mark.parametrize("number", [20_000, 99_999_999])
+def test_a_foreign_manifest_far_away_does_not_move_the_end(store, number):
+    """Nor is every number up to it asked for."""
+    made = committed(store, 3)
+    overwrite(store, catalog_key(number), b"{}")
+    remove(store, HEAD_KEY)
+
+    found = chain.newest(store)
+
+    assert made[-1].document == found.document
+    assert (3, ()) == (found.number, found.damaged)
+
+
+def test_a_hint_that_is_a_folder_is_only_a_hint(store):
+    made = committed(store, 2)
+    remove(store, HEAD_KEY)
+    (store.root / HEAD_KEY).mkdir()
+
+    assert made[-1] == chain.newest(store)

@@ -14,6 +14,8 @@ from farm.store import (
     blob_key,
     card_key,
     catalog_key,
+    job_key,
+    manifest_key,
     profile_ids,
     profile_key,
 )
@@ -357,3 +359,23 @@ def test_a_store_that_is_away_is_an_error_and_no_clean_bill(full):
 
     with pytest.raises(Unreachable):
         checked(Dead(full.root), deep=True)
+
+
+# ── runs and jobs ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_runs_and_jobs_are_read_by_a_deep_check(full):
+    """What a run expects is said nowhere else."""
+    job, other = make.job(), make.job(batch=8)
+    expected = make.manifest([job, other])
+    make.put(full, expected)
+    full.put_new(job_key(job.job_id), schema.encode(job))
+    full.put_new(job_key(other.job_id), schema.encode(other))
+    assert set() == set(named(full))
+
+    overwrite(full, job_key(job.job_id), schema.encode(other))
+    remove(full, job_key(other.job_id))
+    assert {job_key(job.job_id), job_key(other.job_id)} == set(named(full))
+
+    overwrite(full, manifest_key(expected.run_id), schema.encode(expected)[:100])
+    assert manifest_key(expected.run_id) in set(named(full))

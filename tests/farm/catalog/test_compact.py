@@ -95,12 +95,12 @@ def test_every_profile_is_in_a_part_once(store, cache):
 
     made = compacted(store, cache)
 
-    assert (1, 5, 0, 1, 0) == made
+    assert (1, 5, 0, 1, 0) == made[:5]
     assert_whole(store, ids)
 
 
 def test_a_store_without_profiles_gets_no_manifest(store, cache):
-    assert (0, 0, 0, 0, 0) == compacted(store, cache)
+    assert (0, 0, 0, 0, 0) == compacted(store, cache)[:5]
     assert chain.newest(store) is None
 
 
@@ -110,7 +110,7 @@ def test_compacting_again_changes_nothing(store, cache):
 
     again = compacted(store, cache, every_day=True)
 
-    assert (first.number, 0, 0, 0, 1) == again
+    assert (first.number, 0, 0, 0, 1) == again[:5]
 
 
 def test_a_hint_that_was_lost_is_given_again(store, cache):
@@ -133,7 +133,7 @@ def test_what_came_since_is_a_part_of_its_own_where_there_is_no_room(store, cach
     second = put(store, fence=2)
     made = compacted(store, cache, batch=1)
 
-    assert (2, 1, 0, 1, 1) == made
+    assert (2, 1, 0, 1, 1) == made[:5]
     assert before == newest(store).parts[0]
     assert_whole(store, {first, second})
 
@@ -442,7 +442,7 @@ def test_a_full_batch_is_committed_by_itself(store, cache):
 
     made = compacted(store, cache, batch=3)
 
-    assert (3, 8, 0, 3, 0) == made
+    assert (3, 8, 0, 3, 0) == made[:5]
     assert [3, 3, 2] == [each.rows for each in newest(store).parts]
     assert_whole(store, ids)
 
@@ -662,8 +662,22 @@ def test_rebuilding_everything_makes_one_part_of_many(store, cache):
 
     made = rebuilt(store, cache)
 
-    assert (5, 4, 0, 1, 0) == made
+    assert (5, 4, 0, 1, 0) == made[:5]
     assert_whole(store, ids)
+
+
+def test_a_rebuild_names_what_the_inbox_has_no_longer(store, cache):
+    """The loss is said once more, and not made to look as if it had never been."""
+    kept, gone = put(store, fence=1), put(store, fence=2)
+    compacted(store, cache)
+    (key,) = [each.key for each in store.list("inbox/") if gone in each.key]
+    remove(store, key)
+
+    made = rebuilt(store, cache)
+
+    assert (1, (gone,)) == (made.added, made.lost)
+    assert_whole(store, {kept})
+    assert () == rebuilt(store, cache).lost
 
 
 def test_rebuilding_leaves_the_parts_of_earlier_days(store, cache):

@@ -3,7 +3,9 @@
 import csv
 import io
 import json
-from datetime import UTC, datetime
+import uuid
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from pyarrow import parquet as pq
@@ -57,6 +59,33 @@ def test_what_is_not_finite_is_never_taken_for_null():
 
     assert b"a,b,c\ninf,-inf,nan\n" == forms.comma_separated(odd)
     assert {"a": "inf", "b": "-inf", "c": "nan"} == json.loads(forms.json_lines(odd))
+
+
+def test_values_of_every_type_are_written_and_none_is_lost():
+    """What SQL has and JSON has not, at any depth."""
+    odd = [
+        Decimal("0.5"),
+        [float("nan"), uuid.UUID(int=1)],
+        {True: [Decimal(2)], "at": WHEN},
+        timedelta(days=1),
+        b"\x00\xff",
+    ]
+    answer = Answer(tuple("abcde"), [tuple(odd)])
+
+    (told,) = map(json.loads, forms.json_lines(answer).splitlines())
+
+    assert {
+        "a": 0.5,
+        "b": ["nan", "00000000-0000-0000-0000-000000000001"],
+        "c": {"True": [2.0], "at": "2026-11-30T10:15:00Z"},
+        "d": "1 day, 0:00:00",
+        "e": "00ff",
+    } == told
+    assert forms.comma_separated(answer).startswith(b"a,b,c,d,e\n0.5,")
+
+
+def test_columns_of_one_name_stay_apart_in_json():
+    assert {"a": 1, "a_2": 2} == json.loads(forms.json_lines(Answer(("a", "a"), [(1, 2)])))
 
 
 def test_parquet_keeps_numbers_times_and_lists_as_what_they_are():

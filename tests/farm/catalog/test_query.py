@@ -281,9 +281,27 @@ def test_a_folder_of_any_name_will_do_for_the_cache(store, tmp_path):
     shelved.compacted(store, [row(1)])
     shelved.put(store, [row(2)])
 
-    for name in ("it's we[i]rd", "st*r?", "status=ü --"):
+    for name in ("it's weird", "status=ü --", "{a,b} $x"):
         with query.open_catalog(store, cache=tmp_path / name / "c") as catalog:
             assert 2 == len(catalog.query("SELECT 1 FROM profiles WHERE status = 'ok'").rows)
+
+
+@pytest.mark.parametrize("name", ["c[12]", "c*", "c?"])
+def test_a_folder_whose_name_is_a_pattern_is_refused_for_the_cache(store, tmp_path, name):
+    """DuckDB would read the files of its neighbours as well."""
+    with pytest.raises(Refused, match="in its name") as caught:
+        query.open_catalog(store, cache=tmp_path / name)
+
+    assert "XDG_CACHE_HOME" in caught.value.hint
+
+
+def test_a_value_that_python_cannot_hold_is_refused_with_a_way_out(store, opened):
+    shelved.compacted(store, [row(1)])
+
+    with pytest.raises(Refused, match="no type for") as caught:
+        opened().query("SELECT INTERVAL '1000000000 days' AS a")
+
+    assert "CAST" in caught.value.hint
 
 
 @pytest.mark.parametrize("text", ["SELECT 'x'::INTEGER", "SELECT error('mine')", "SELECT ?"])

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 
 import pytest
 from pyarrow import parquet as pq
@@ -17,6 +18,7 @@ NIGHTS = ("2026-11-28", "2026-11-29", "2026-11-30")
 def profiles(shelf, monkeypatch, tmp_path):
     """Three nights of one cell, another cell, a failure and a figure that is invalid."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shelf.probe()
     for at, night in enumerate(NIGHTS):
         made = make.profile(
             p50_ms=10.0 + at, repeat_set=f"n-{night}", started_at=f"{night}T03:00:00Z"
@@ -38,7 +40,7 @@ def test_a_query_is_answered_as_a_table(farm):
     said = farm("query", "SELECT model, batch, p50_ms FROM winners WHERE batch = 8")
 
     assert 0 == said.code
-    assert [["model", "batch", "p50_ms"], ["mlp", "8", "2.0"]] == [
+    assert [["model", "batch", "p50_ms"], ["mlp", "8", "2"]] == [
         each.split() for each in said.out.splitlines()
     ]
 
@@ -131,3 +133,38 @@ def test_a_damaged_document_stops_the_export_and_leaves_no_file(farm, here, shel
 
     assert 1 == said.code
     assert not (here / "all.jsonl").exists()
+
+
+def test_a_store_that_is_not_there_is_no_empty_one(farm, tmp_path):
+    """A slip of the pen, or a disk that is not mounted: no answer is better than a wrong one."""
+    for words in (
+        ("query", "SELECT count(*) FROM winners"),
+        ("export", "--as", "rows"),
+        ("store", "check"),
+    ):
+        said = farm(*words, "--store", str(tmp_path / "typo"))
+
+        assert (4, "") == (said.code, said.out)
+        assert "the store is not there" in said.err
+
+
+def test_a_file_is_written_through_a_link_and_into_a_pipe(farm, here):
+    """To rename over either would destroy it."""
+    (here / "target.csv").write_text("old")
+    (here / "link.csv").symlink_to(here / "target.csv")
+    os.mkfifo(here / "pipe.csv")
+    reader = os.open(here / "pipe.csv", os.O_RDONLY | os.O_NONBLOCK)
+
+    for name in ("link.csv", "pipe.csv"):
+        assert 0 == farm("query", "SELECT 1 AS a", "-o", name).code
+
+    assert ((here / "link.csv").is_symlink(), "a\n1\n") == (
+        True,
+        (here / "target.csv").read_text(),
+    )
+    assert b"a\n1\n" == os.read(reader, 100)
+    os.close(reader)
+    assert (here / "pipe.csv").is_fifo()
+    assert ["link.csv", "pipe.csv", "target.csv"] == sorted(
+        each.name for each in here.iterdir() if not each.name.startswith(".farm")
+    )

@@ -11,6 +11,7 @@ from tests.farm import make
 @pytest.fixture(autouse=True)
 def profiles(shelf, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shelf.probe()
     (card,) = make.put(shelf, make.card())
     for batch in (1, 8):
         make.put(shelf, replace(make.profile(make.job(batch=batch)), card_id=card))

@@ -11,7 +11,7 @@ import pytest
 
 from farm.errors import Refused
 from farm.errors import Unreachable as FarmUnreachable
-from farm.store import Denied, LocalStore, NotFound, Unreachable, Unsupported, open_store
+from farm.store import Corrupt, Denied, LocalStore, NotFound, Unreachable, Unsupported, open_store
 
 
 def _failing(number: int, *, done: bool = False):  # type: ignore[no-untyped-def]
@@ -210,3 +210,19 @@ def test_a_hundred_thousand_keys_are_listed_in_a_stream(tmp_path: Path) -> None:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 
     assert b"100000 True True\n" == said.stdout
+
+
+def test_what_is_no_file_is_in_no_listing(store):
+    """A link that leads nowhere, a pipe: nothing waits for either, and nothing stops at them."""
+    store.put_new("a/one.json", b"{}")
+    (store.root / "a/gone.json").symlink_to("nowhere")
+    os.mkfifo(store.root / "a/pipe.json")
+
+    assert ["a/one.json"] == [each.key for each in store.list("a/")]
+
+
+def test_a_folder_in_place_of_an_object_is_damage(store):
+    (store.root / "a/b.json").mkdir(parents=True)
+
+    with pytest.raises(Corrupt, match="is a folder"):
+        store.get("a/b.json")
