@@ -53,6 +53,7 @@ def test_a_killed_process_costs_no_cell(place: Place, victim: str) -> None:
     assert 1 == len({tuple(each["execution"]["device"]["cpus"]) for each in place.profiles()})
 
 
+@pytest.mark.long
 def test_a_crash_costs_at_most_the_repeat_in_hand(place: Place) -> None:
     """The next attempt takes over the repeats that ended (S1.50)."""
     sweep = place.sweep("keep", repeats=3)
@@ -110,6 +111,7 @@ def test_a_killed_command_leaves_nothing_running(place: Place, number: signal.Si
     assert_each_once(place, 2)
 
 
+@pytest.mark.long
 def test_a_time_out_leaves_an_open_run(place: Place) -> None:
     """124, and resume completes."""
     sweep = place.sweep("late", batches=[1, 2])

@@ -170,6 +170,7 @@ def test_a_time_out_of_a_model_that_others_completed_is_a_failure(place: Place) 
     assert "1 ok · 1 failed" in said.out
 
 
+@pytest.mark.long
 def test_reports_and_profiles_are_read_back(place: Place) -> None:
     """What a run showed, the reading verbs show again, in every form."""
     place.farm("run", place.sweep("read"))
@@ -201,6 +202,7 @@ def test_a_job_by_hand_is_the_same_job(place: Place, tmp_path: Path) -> None:
     assert profile["job"] == json.loads(job)
 
 
+@pytest.mark.long
 def test_a_plan_measures_nothing_and_counts_what_is_there(place: Place) -> None:
     """`farm plan` says what would be measured and what is measured already."""
     sweep = place.sweep("plan", batches=[1, 2])
