@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from farm.errors import Refused, did_you_mean
+from farm.profiles import METRICS
 from farm.store import Store, profile_key
 
 if TYPE_CHECKING:
@@ -16,17 +17,6 @@ KINDS: Final[Mapping[str, Sequence[str]]] = {
     "rows": ("csv", "json", "parquet"),
     "documents": ("json",),
     "series": ("csv", "json", "parquet"),
-}
-# The column of each metric, and those of its interval where it has one.
-_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
-    "latency.p50": ("p50_ms", "p50_lo_ms", "p50_hi_ms"),
-    "latency.p90": ("p90_ms", "p90_lo_ms", "p90_hi_ms"),
-    "latency.p95": ("p95_ms", "p95_lo_ms", "p95_hi_ms"),
-    "latency.p99": ("p99_ms", "p99_lo_ms", "p99_hi_ms"),
-    "latency.mean": ("mean_ms",),
-    "throughput": ("throughput_items_per_s", "throughput_lo", "throughput_hi"),
-    "memory.host": ("cpu_rss_peak_bytes",),
-    "noise": ("proc_cv",),
 }
 _SERIES: Final = (
     *("cell_id", "protocol_id", "system_class", "model", "precision", "batch", "mode", "backend"),
@@ -82,13 +72,7 @@ def series(
     """
     from farm.catalog.sql import Answer
 
-    if metric not in _COLUMNS:
-        raise Refused(
-            f"unknown metric {metric!r}",
-            why=f"known: {', '.join(_COLUMNS)}",
-            hint=did_you_mean(metric, list(_COLUMNS)),
-        )
-    wanted = _COLUMNS[metric]
+    wanted = _columns(metric)
     asked = (*_SERIES, *wanted, "profile_id", "status")
     found = _recent(catalog.winners(where, columns=asked), since)
     at = {name: index for index, name in enumerate(found.columns)}
@@ -110,6 +94,26 @@ def series(
         for row in points
     ]
     return Answer((*_SERIES, "metric", "value", "lo", "hi", "profile_id"), lines)
+
+
+def _columns(metric: str) -> list[str]:
+    """Return the column of a metric, and those of its interval if it has one."""
+    from farm.catalog.columns import COLUMNS
+
+    if metric not in METRICS:
+        raise Refused(
+            f"unknown metric {metric!r}",
+            why=f"known: {', '.join(METRICS)}",
+            hint=did_you_mean(metric, list(METRICS)),
+        )
+    path = METRICS[metric]
+    block = path.partition(".")[0]
+    bounds = [
+        f"{block}.{end}" if block == "throughput" else path.replace("_ms", f"_{end}_ms")
+        for end in ("lo", "hi")
+    ]
+    named = {each.path: each.name for each in COLUMNS}
+    return [named[path], *(named[each] for each in bounds if each != path and each in named)]
 
 
 def _documents(

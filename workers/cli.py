@@ -110,6 +110,7 @@ def run(
 ) -> None:
     """Measure one JOB document (a file, or - for stdin) here, without broker or store."""
     from farm import schema
+    from farm.writing import write
     from workers import hand
     from workers.host import Host
     from workers.station import Station
@@ -120,7 +121,7 @@ def run(
 
     asked = hand.order(_read(job), name=job, effort=effort)
     if output:
-        talk.write_whole(output, b"", trial=True)
+        write(Path(output), (), trial=True, makes_folder=False)
     state, settings = _places(state_dir)
     served = _one(state, device=device, name=name, lock_dir=lock_dir)
     station = Station(
@@ -139,7 +140,7 @@ def run(
     profile = hand.measure(station, asked, say=say)
     data = schema.encode(profile)
     if output:
-        talk.write_whole(output, data + b"\n")
+        write(Path(output), [data, b"\n"], makes_folder=False)
         say(f"profile written to {output}")
     else:
         talk.document(data)

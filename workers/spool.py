@@ -47,9 +47,8 @@ class Parcel(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.pa
     """What is to be sent, the profile last, and how its entry ends then.
 
     entry: its key in the ledger, "" if none waits for this profile. run: whose name the profile
-    bears. effort: a hash of the effort it
-    was measured with. sent_as: the key of the profile
-    on the day when it was tried last; it may be there although no answer came.
+    bears. effort: a hash of the effort it was measured with. sent_as: the key of the profile on the
+    day when it was tried last; it may be there although no answer came.
     """
 
     entry: str

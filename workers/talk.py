@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import click
@@ -37,28 +36,6 @@ class Verbs(click.Group):
 def document(data: bytes) -> None:
     """Write one JSON document as one line on stdout."""
     click.echo(data)  # flushes, so that a reader that is gone is noticed here
-
-
-def write_whole(output: str, data: bytes, *, trial: bool = False) -> None:
-    """Write a file whole or not at all; as a trial only see that it could be written."""
-    path = Path(output)
-    if not path.name or path.is_dir():
-        raise Refused(f"cannot write {output!r}", why="it is a folder")
-    # To rename over a link, a pipe or a device would destroy it.
-    real = Path(os.path.realpath(path))
-    is_plain = real.is_file() or not real.exists()
-    partial = real.with_name(f".{real.name[:100]}.{os.getpid()}.tmp") if is_plain else real
-    try:
-        if is_plain or not trial:
-            partial.write_bytes(data)
-        if is_plain and not trial:
-            partial.rename(real)
-    except OSError as error:
-        raise Refused(f"cannot write {output!r}", why=error.strerror or "") from error
-    finally:
-        with suppress(OSError):
-            if is_plain:
-                partial.unlink(missing_ok=True)
 
 
 def complain(error: FarmError, as_json: bool, *, usage: str = "") -> None:

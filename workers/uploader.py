@@ -125,7 +125,7 @@ class Uploader:
             profiles=len(known),
             bytes=size,
             age_s=0.0 if oldest is None else max(0.0, self._clock() - oldest),
-            aside=aside,
+            aside=aside + len(self._stuck),
             trouble=self._trouble,
             is_full=len(known) >= MOST_PROFILES or size >= MOST_BYTES or free < LEAST_FREE_BYTES,
         )

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +11,7 @@ import click
 
 from farm.cli import completing, options
 from farm.cli.group import verb
-from farm.cli.talk import Talk, write_pieces
+from farm.cli.talk import Talk
 from farm.errors import NoResult, Refused
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ def export(
     series: the history of a metric for tools that look for changes.
     """
     from farm import export as exporting
+    from farm.profiles import earliest
 
     if talk.as_json and output is None:
         raise Refused("--json tells what was written", hint="name a file for it: -o FILE")
@@ -116,7 +117,7 @@ def export(
             kind=kind,
             form=chosen,
             where=_pairs(wheres),
-            since=_since(since),
+            since=earliest(since, datetime.now(UTC)) if since is not None else None,
             metric=metric,
         )
         if not made.rows:
@@ -171,8 +172,10 @@ def _form(form: str | None, output: str | None, *, known: Sequence[str], bare: s
 
 
 def _write(talk: Talk, output: str | None, pieces: Iterable[bytes]) -> None:
+    from farm.writing import write
+
     if output is not None:
-        write_pieces(Path(output), pieces)
+        write(Path(output), pieces)
         return
     console = talk.console()
     for each in pieces:
@@ -225,17 +228,3 @@ def _pairs(wheres: Sequence[str]) -> dict[str, str]:
             raise Refused(f"{key!r} is given twice", why="every pair must hold")
         pairs[key] = value
     return pairs
-
-
-def _since(word: str | None) -> datetime | None:
-    from farm.effort import duration_s
-
-    if word is None:
-        return None
-    seconds = duration_s(word)
-    if seconds is None:
-        raise Refused(f"--since {word!r} is no duration", why="write 90s, 10m or 7d")
-    try:
-        return datetime.now(UTC) - timedelta(seconds=seconds)
-    except OverflowError as error:
-        raise Refused(f"--since {word!r} is longer than the calendar") from error

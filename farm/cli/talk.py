@@ -3,11 +3,10 @@
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
     from farm.console import Color, Console
@@ -94,61 +93,21 @@ def current_folder() -> Path:
         raise Refused("the current folder is gone", hint="cd to another one") from error
 
 
-_PARTIAL: Final = ".farm-partial"
-
-
 def check_place(path: Path) -> None:
     """Make the folder of a file that will be written; raise Refused if it could not be.
 
     Asked before anything is measured for it.
     """
-    with _beside(path) as partial:
-        if partial.name.endswith(_PARTIAL):
-            partial.touch()
+    from farm.writing import write
+
+    write(path, (), trial=True)
 
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all, making its folder."""
-    write_pieces(path, [text.encode()])
+    from farm.writing import write
 
-
-def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file whole or not at all, as its pieces come; none of it is kept in memory.
-
-    A link is followed, and what is no plain file (`/dev/null`, a pipe) is written into: to rename
-    over either would destroy it.
-    """
-    with _beside(path) as partial:
-        with partial.open("wb") as file:
-            for each in pieces:
-                file.write(each)
-        if partial.name.endswith(_PARTIAL):
-            partial.rename(os.path.realpath(path))
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """Yield the name of a temporary file beside the path; nothing is left under it."""
-    from farm.errors import Refused
-
-    if not path.name or path.is_dir():
-        raise Refused(f"cannot write {str(path)!r}", why="it is a folder")
-    real = Path(os.path.realpath(path))
-    if real.exists() and not real.is_file():
-        try:
-            yield real
-        except OSError as error:
-            raise Refused(f"cannot write {str(path)!r}", why=error.strerror or "") from error
-        return
-    partial = real.with_name(f".{real.name[:100]}.{os.getpid()}{_PARTIAL}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield partial
-    except OSError as error:
-        raise Refused(f"cannot write {str(path)!r}", why=error.strerror or "") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+    write(path, [text.encode()])
 
 
 def _open(stream: TextIO | None) -> TextIO:

@@ -53,7 +53,7 @@ def listed(
     ours nor a tag of any profile.
     """
     wanted = [_pair(each) for each in wheres]
-    earliest = _earliest(since, now) if since is not None else None
+    began = earliest(since, now) if since is not None else None
     found = rows.read(store)
     if found.rows:
         _check_keys([key for key, _ in wanted], found.rows)
@@ -62,7 +62,7 @@ def listed(
         row
         for row in chosen
         if all(_field(row.profile, key) == value for key, value in wanted)
-        and (earliest is None or _taken(row.profile) >= earliest)
+        and (began is None or _taken(row.profile) >= began)
     ]
     kept.sort(key=lambda row: (_taken(row.profile), row.profile_id), reverse=True)
     return Listed(kept, found.unreadable)
@@ -145,7 +145,8 @@ def _field(profile: Profile, key: str) -> str | None:
     return KEYS[key](profile) if key in KEYS else profile.execution.tags.get(key)
 
 
-def _earliest(word: str, now: datetime) -> datetime:
+def earliest(word: str, now: datetime) -> datetime:
+    """Return the moment that `--since 7d` means; raises Refused for a word that is no duration."""
     seconds = duration_s(word)
     if seconds is None:
         raise Refused(f"--since {word!r} is no duration", why="write 90s, 10m, 12h or 7d")

@@ -13,17 +13,7 @@ from farm.catalog.engine import Engine
 from farm.errors import Refused
 from farm.runs import moment
 from tests.farm import make
-
-ENDS = [
-    {"status": "ok"},
-    {"status": "ok", "flags": ["drifting"]},
-    {"status": "ok", "flags": ["contended"]},
-    {"status": "failed"},
-    {"status": "pruned"},
-    {"status": "infra"},
-    {"status": "cancelled"},
-]
-
+from tests.farm.catalog.test_winners import RANKED
 
 SYSTEMS = [make.SYSTEM, make.OTHER_SYSTEM]
 SETS = ["base", "n-2026-11-29", "n-2026-11-30"]
@@ -49,7 +39,7 @@ def attempt(end, fence, batch, system, repeat_set, digest, hour, unjudged):
 
 attempts = st.builds(
     attempt,
-    st.sampled_from(ENDS),
+    st.sampled_from(RANKED),
     st.integers(1, 3),
     st.sampled_from([1, 8]),
     st.sampled_from(SYSTEMS),
@@ -114,7 +104,7 @@ def test_winners_and_cells_of_many_attempts_are_those_of_plain_python(tmp_path, 
     rng = random.Random(seed)
     rows = [
         attempt(
-            rng.choice(ENDS),
+            rng.choice(RANKED),
             fence=rng.randint(1, 9),
             batch=rng.choice([1, 2, 4, 8]),
             system=rng.choice(SYSTEMS),
