@@ -9,7 +9,6 @@ measures nothing twice. Started by the agent: `python -m workers.tasks SLOT FD`.
 import json
 import logging
 import os
-import shutil
 import socket
 import sys
 import threading
@@ -20,23 +19,16 @@ from pathlib import Path
 
 import msgspec
 
-from farm import broker, identity, schema
-from farm.errors import Bad, FarmError, Unreachable
+from farm import broker, schema
+from farm.errors import FarmError, Unreachable
 from farm.ledger import Claim, Held, Ledger
 from farm.schema import Order, Profile
-from farm.store import (
-    Denied,
-    NotFound,
-    StoreError,
-    check_there,
-    open_store,
-    place,
-    profile_ids,
-)
+from farm.store import Denied, StoreError, open_store, place
 from farm.store import Unreachable as Away
 from workers.control import Control, Holding, Listen, Setup, Stop
 from workers.host import Host
 from workers.launch import Ended, launch
+from workers.leftovers import Leftovers, effort_id
 from workers.measure import Interrupted
 from workers.packing import cause, pack
 from workers.spool import Parcel, Spool
@@ -68,8 +60,7 @@ class SlotWorker:
         self._spool = Spool(Path(setup.spool), place=place(setup.store))
         self._sender = f"{setup.slot.node}/spool"
         self._today = today
-        self._work = Path(setup.state) / "work"
-        self._name = setup.slot.slot.replace(":", "-")
+        self._left = Leftovers(self._store, self._spool, setup)
         self._station = Station(
             node=setup.slot.node,
             worker=setup.owner,
@@ -152,12 +143,12 @@ class SlotWorker:
             elif why == "release":
                 became = self._ledger.finish(claim, state="RETRY", cause="released", counted=False)
         if became == "CANCELLED" or (why == "cancel" and became != "READY"):
-            self._clear(claim)
+            self._left.clear(claim)
 
     def _serve(self, claim: Claim, voice: Voice) -> None:
         order = schema.decode(claim.spec.encode(), Order)
-        folder = self._folder(claim, order)
-        stored = self._stored(claim.profile_key)
+        folder = self._left.folder(claim, order)
+        stored = self._left.stored(claim.profile_key)
         if stored is not None:
             log.info("%s: found in the store, nothing to measure", claim.key)
             self._end(claim, stored, claim.profile_key)
@@ -180,57 +171,21 @@ class SlotWorker:
             )
         finally:
             voice.close()  # its last lines are there before the entry ends
-        self._keep(claim, profile, folder, effort=_effort(order))
-
-    def _folder(self, claim: Claim, order: Order) -> Path:
-        """Return where the repeats of this job lie: of this slot, this system and this effort.
-
-        What one slot leaves there another must not take over as measured on its own cores.
-        """
-        name = f"{self._name}-{self._station.card.system_id[:8]}-{_effort(order)[:8]}"
-        return self._work / claim.key / name
-
-    def _clear(self, claim: Claim) -> None:
-        """Forget the repeats of a job that has ended, whatever effort they were measured with."""
-        for each in (self._work / claim.key).glob(f"{self._name}-*"):
-            shutil.rmtree(each, ignore_errors=True)
-        with suppress(OSError):  # another slot may be at it
-            (self._work / claim.key).rmdir()
+        self._keep(claim, profile, folder, effort=effort_id(order))
 
     def _say(self, claim: Claim, **progress: object) -> None:
         said = json.dumps(progress) if progress else ""
         self._control.send(Holding(key=claim.key, fence=claim.fence, progress=said))
 
-    def _stored(self, key: str) -> Profile | None:
-        """Return the profile that an earlier attempt put before it died, if it did."""
-        if not key:
-            return None
-        named = profile_ids(key)
-        try:
-            data = self._store.get(key, sha256=named[1] if named else None)
-            return schema.decode(data, Profile)
-        except NotFound:
-            check_there(self._store)  # a store that is away holds nothing either
-            return None
-        # It cannot be read any more; or it is not there: AWS says 403 to who may not list.
-        except (Bad, Denied):
-            return None
-
     def _waits(self, claim: Claim, order: Order) -> bool:
-        """Return whether an earlier attempt left the profile in our spool; hand it over again.
-
-        Its lease ran out, or its run was ended, before the store took it.
-        """
-        for each in self._spool.of_job(order.job.job_id):
+        """Return whether the profile lies in our spool already; hand it over again then."""
+        for each in self._left.waiting(claim, order):
             page = each.parcel
-            mine = (page.entry, page.run, page.effort)
-            if mine != (claim.key, claim.run, _effort(order)):
-                continue  # another run could not tell it from a profile of long ago
             log.info("%s: waits in the spool, nothing to measure", claim.key)
             try:
                 self._spool.rewrite(each.name, msgspec.structs.replace(page, fence=claim.fence))
             except OSError:  # it has just arrived
-                stored = self._stored(page.sent_as)
+                stored = self._left.stored(page.sent_as)
                 if stored is None:
                     continue
                 self._end(claim, stored, page.sent_as)
@@ -261,7 +216,7 @@ class SlotWorker:
         )
         if self._ledger.beat([Held(key=claim.key, fence=claim.fence)]) == ["LOST taken"]:
             log.warning("%s: the lease was taken; this attempt is not stored", claim.key)
-            self._clear(claim)
+            self._left.clear(claim)
             return
         self._spool.write(page, contents)
         if page.entry:
@@ -270,7 +225,7 @@ class SlotWorker:
             state = self._ledger.finish(claim, state="RETRY", cause=page.cause)
         log.info("%s: %s, %s", claim.key, page.cause, state)
         if page.entry or state == "CANCELLED":
-            self._clear(claim)  # else the next attempt takes over the repeats that ended
+            self._left.clear(claim)  # else the next attempt takes over the repeats that ended
 
     def _end(self, claim: Claim, profile: Profile, key: str) -> None:
         """End the entry of a profile that lies in the store already."""
@@ -281,11 +236,7 @@ class SlotWorker:
             profile_key=key,
         )
         log.info("%s: %s, %s", claim.key, cause(profile), state)
-        self._clear(claim)
-
-
-def _effort(order: Order) -> str:
-    return identity.short_hash(msgspec.to_builtins(order.effort))
+        self._left.clear(claim)
 
 
 def main(argv: list[str]) -> int:
