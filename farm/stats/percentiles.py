@@ -36,15 +36,18 @@ def percentile(samples: Samples, q: float) -> float:
 def effective_n(samples: Samples, q: float) -> float:
     """Return how many independent samples would know the q-th percentile as well as these do.
 
-    samples: n >= 1 in the order they were taken. The result lies in [1, n]; a series that lies on
-    one side of its percentile gives n. Source: Geyer 1992, initial positive sequence, on the
-    indicator of "at most the percentile"; biased autocorrelations.
+    samples: n >= 1 in the order they were taken. The result lies in [1, n]; equal samples give n.
+    Source: Geyer 1992, initial positive sequence, on the indicator of "at most the percentile";
+    biased autocorrelations. Where that holds of all samples, because many share the largest value,
+    the indicator is "below it": a clock with coarse ticks would else hide every correlation.
     """
     values = checked(samples)
     n = values.size
-    below = (values <= percentile(values, q)).astype(np.float64)
-    if below.min() == below.max():
+    least, most = values.min(), values.max()
+    if least == most:
         return float(n)
+    point = max(least, percentile(values, q))  # interpolation may miss an end by a rounding
+    below = (values <= point if point < most else values < most).astype(np.float64)
     rho = _autocorrelation(below)
     whole = (n - 1) // 2
     pairs = rho[1 : 2 * whole + 1].reshape(whole, 2).sum(axis=1)
@@ -59,7 +62,8 @@ def published_n(samples: Samples, q: float) -> int:
     It is the smaller of those at q and at the median, rounded down: an indicator with few
     exceedances cannot see the correlation that widens its interval.
     """
-    return floor(min(effective_n(samples, q), effective_n(samples, 50.0)))
+    at_median = effective_n(samples, 50.0)
+    return floor(at_median if q == 50.0 else min(at_median, effective_n(samples, q)))
 
 
 def ranks(m: int, q: float) -> tuple[int, int] | None:

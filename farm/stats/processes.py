@@ -36,12 +36,18 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """A percentile of the pooled samples; lo and hi are None for the reason, which is else ""."""
+    """A percentile of the pooled samples; lo and hi are None for the reason, which is else "".
+
+    n_eff: effective samples behind it, over all repeats. least, most: of the repeats' own.
+    """
 
     value: float
     lo: float | None
     hi: float | None
     reliable: bool
+    n_eff: int
+    least: float
+    most: float
     reason: str = ""
 
 
@@ -78,16 +84,24 @@ def pooled(repeats: Sequence[Samples], q: float) -> Pooled:
     """
     arrays = [checked(samples) for samples in repeats]
     pool = np.concatenate(arrays)
-    value = percentile(pool, q)
     m = sum(published_n(samples, q) for samples in arrays)
+    own = [percentile(samples, q) for samples in arrays]
     spread = proc_cv([float(np.median(samples)) for samples in arrays])
+    found, reason = None, ""
     if spread is not None and spread > _DISAGREE:
-        return Pooled(value, None, None, False, "processes_disagree")
-    found = interval(pool, q, m=m)
-    if found is None:
-        detail = f"needs {needed_n(q)} effective samples, has {m}"
-        return Pooled(value, None, None, False, f"below_resolution: {detail}")
-    return Pooled(value, found[0], found[1], True)
+        reason = "processes_disagree"
+    elif (found := interval(pool, q, m=m)) is None:
+        reason = f"below_resolution: {_wanting(q, m)}"
+    return Pooled(
+        value=percentile(pool, q),
+        lo=found[0] if found else None,
+        hi=found[1] if found else None,
+        reliable=found is not None,
+        n_eff=m,
+        least=min(own),
+        most=max(own),
+        reason=reason,
+    )
 
 
 def stability(
@@ -119,6 +133,12 @@ def stability(
         return "stable"
     agree = repeats == 1 or _at_most(proc_cv, 0.03)
     return "acceptable" if iqr_rel <= 0.10 and _at_most(drift, 0.02) and agree else "noisy"
+
+
+def _wanting(q: float, m: int) -> str:
+    if not 0.0 < q < 100.0:
+        return "no number of samples bounds an extreme"
+    return f"needs {needed_n(q)} effective samples, has {m}"
 
 
 def _at_most(value: float | None, limit: float) -> bool:

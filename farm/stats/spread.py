@@ -139,8 +139,12 @@ def _best_split(ordered: FloatArray) -> int | None:
 
 
 def _block_medians(values: FloatArray) -> FloatArray:
-    parts = np.array_split(values, min(_DRIFT_BLOCKS, values.size))
-    return np.array([np.median(part) for part in parts])
+    """The larger blocks first, as many as there are samples left over."""
+    count = min(_DRIFT_BLOCKS, values.size)
+    size, left = divmod(values.size, count)
+    cut = left * (size + 1)
+    parts = (values[:cut].reshape(left, size + 1), values[cut:].reshape(count - left, size))
+    return np.concatenate([np.median(part, axis=1) for part in parts])
 
 
 def _positive_median(values: FloatArray) -> float:

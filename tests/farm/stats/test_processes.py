@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farm.stats.percentiles import percentile, published_n
 from farm.stats.processes import Headline, headline, pooled, proc_cv, stability
 
 medians = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=12)
@@ -99,6 +100,32 @@ def test_processes_that_disagree_have_no_pooled_interval() -> None:
     assert near.reliable
 
 
+def test_a_pool_tells_what_stands_behind_it(rng: np.random.Generator) -> None:
+    """Effective samples of all repeats, and the least and the greatest percentile of one alone."""
+    repeats = [level * (1.0 + 0.01 * rng.random(200)) for level in (1.0, 1.02, 1.01)]
+    own = [percentile(each, 95.0) for each in repeats]
+
+    found = pooled(repeats, 95.0)
+
+    assert sum(published_n(each, 95.0) for each in repeats) == found.n_eff
+    assert (min(own), max(own)) == (found.least, found.most)
+    assert found.least <= found.value <= found.most
+
+
+def test_any_percentile_can_be_asked_for() -> None:
+    """p99.9 from 3,688 samples on; the extremes have a value and never an interval."""
+    thousand = [np.resize([1.0, 1.01], 1230)] * 3
+
+    assert pooled(thousand, 99.9).reliable
+    assert "below_resolution: needs 3688 effective samples, has 2460" == (
+        pooled(thousand[:2], 99.9).reason
+    )
+    for q, value in ((0.0, 1.0), (100.0, 1.01)):
+        extreme = pooled(thousand, q)
+        assert (value, None, False) == (extreme.value, extreme.lo, extreme.reliable)
+        assert "below_resolution: no number of samples bounds an extreme" == extreme.reason
+
+
 @given(
     st.lists(
         st.lists(st.floats(1.0, 1.02), min_size=1, max_size=40),
@@ -121,6 +148,7 @@ def test_a_pooled_point_lies_inside_its_interval(repeats: list[list[float]], q: 
     [
         ({}, "stable"),
         ({"iqr_rel": 0.02, "drift": -0.01, "proc_cv": 0.01, "caused_share": 0.01}, "stable"),
+        ({"repeats": 2}, "stable"),
         ({"iqr_rel": 0.021}, "acceptable"),
         ({"drift": -0.011}, "acceptable"),
         ({"proc_cv": 0.011}, "acceptable"),

@@ -76,6 +76,8 @@ def test_no_slope_through_a_single_value() -> None:
     """A slope needs two points."""
     with pytest.raises(Refused):
         theil_sen([1.0])
+    assert 2.0 == theil_sen([1.0, 3.0])
+    assert drift_noise([1.0]) is None
 
 
 @pytest.mark.parametrize("n", [40, 200, 5000])
@@ -85,6 +87,21 @@ def test_drift_is_the_change_over_the_whole_series(n: int, rng: np.random.Genera
 
     assert pytest.approx(0.05, rel=0.06) == drift_rel(samples)
     assert drift_rel([3.0]) is None
+
+
+@pytest.mark.parametrize("n", [2, 3, 199, 200, 201, 399, 500, 1001])
+def test_drift_is_that_of_its_definition(n: int, rng: np.random.Generator) -> None:
+    """Slope over the medians of 200 almost equal parts, and what their scatter explains."""
+    samples = 1.0 + rng.random(n)
+    medians = [float(np.median(part)) for part in np.array_split(samples, min(n, 200))]
+    slope, count = theil_sen(medians), len(medians)
+    rest = np.array(medians) - slope * np.arange(count)
+    centre = float(np.median(samples))
+
+    assert pytest.approx(slope * count / centre) == drift_rel(samples)
+    assert pytest.approx(3 * 1.4826 * mad(rest) / centre * np.sqrt(12 / count)) == drift_noise(
+        samples
+    )
 
 
 def test_drift_does_not_see_outliers(rng: np.random.Generator) -> None:
@@ -152,6 +169,13 @@ def test_one_mode_is_not_called_two(shape: str, rng: np.random.Generator) -> Non
     assert not bimodal(samples)
 
 
+def test_a_class_has_a_tenth_of_the_samples() -> None:
+    """Nine of a hundred far away are outliers, eleven are a mode, on either side."""
+    for low, high in ((1.0, 2.0), (2.0, 1.0)):
+        assert not bimodal([low] * 91 + [high] * 9)
+        assert bimodal([low] * 89 + [high] * 11)
+
+
 def test_modes_less_than_two_percent_apart_are_one() -> None:
     """A difference that nobody cares about is no second mode."""
     assert not bimodal([1.0] * 50 + [1.019] * 50)
@@ -168,8 +192,8 @@ def test_too_few_or_zero_samples_show_no_modes() -> None:
 def test_the_child_side_statistics_import_no_scipy() -> None:
     """What the child imports is memory it measures: warm-up and spread stay with numpy."""
     program = (
-        "import sys, farm.stats.warmup, farm.stats.spread as s; s.bimodal([1.0] * 99);"
-        "farm.stats.warmup.half_width([1.0, 2.0] * 50);"
+        "import sys, farm.stats.labels, farm.stats.stopping, farm.stats.warmup as w;"
+        "import farm.stats.spread as s; s.bimodal([1.0] * 99); w.half_width([1.0, 2.0] * 50);"
         "sys.exit(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
     )
 
