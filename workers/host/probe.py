@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from workers.host.thermal import throttle_count
 from workers.host.tree import Host, number
 from workers.record import Edge, MemoryReading
 
@@ -103,6 +104,7 @@ def edge(host: Host, *, cores: Collection[int] = ()) -> Edge:
         major_faults=usage.ru_majflt,
         involuntary_switches=usage.ru_nivcsw,
         suspended_ns=suspended_ns(),
+        heat_throttles=throttle_count(host, cores) if cores else None,
     )
 
 

@@ -1,0 +1,33 @@
+"""Timing beyond the plain loop: devices with a queue, compilers, caches."""
+
+from workers.timing.caches import host_flush, pool_size, rotating, rotation, timed_after
+from workers.timing.compiled import CompilePhase, Compiles, until_compiled
+from workers.timing.device import (
+    IN_FLIGHT,
+    MOST_EVENT_PAIRS,
+    DeviceTime,
+    StreamDevice,
+    gpu_time_pass,
+    pass_iterations,
+    pipelined,
+    sync_all,
+)
+
+__all__ = [
+    "IN_FLIGHT",
+    "MOST_EVENT_PAIRS",
+    "CompilePhase",
+    "Compiles",
+    "DeviceTime",
+    "StreamDevice",
+    "gpu_time_pass",
+    "host_flush",
+    "pass_iterations",
+    "pipelined",
+    "pool_size",
+    "rotating",
+    "rotation",
+    "sync_all",
+    "timed_after",
+    "until_compiled",
+]
