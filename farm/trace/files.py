@@ -1,0 +1,179 @@
+"""Layer CSVs on disk: appending a block, reading the blocks, and saying which one is meant."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from farm import writing
+from farm.errors import Bad, FarmError, NoResult, Refused
+from farm.trace import blocks, sidecar
+from farm.trace.blocks import Block, BlockRow
+from farm.trace.sidecar import About, Entry
+
+
+class Address(NamedTuple):
+    """A file, and which of its blocks, counted from 1; None for the last."""
+
+    path: Path
+    number: int | None
+
+
+class Chosen(NamedTuple):
+    """One block of a file: its rows, its number of how many, and what stands beside it.
+
+    name: as one addresses it. about: None where nothing beside the file knows this block, and
+    doubt says why.
+    """
+
+    name: str
+    rows: list[BlockRow]
+    number: int
+    of: int
+    about: About | None
+    doubt: str
+
+
+def address(word: str) -> Address:
+    """Return what `FILE` or `FILE#2` means; raises Refused for a number that counts no block.
+
+    A file whose own name ends so is meant by that name.
+    """
+    file, sign, number = word.rpartition("#")
+    if not sign or not file or Path(word).exists():
+        return Address(Path(word), None)
+    if not (number.isascii() and number.isdigit() and int(number)):
+        raise Refused(f"{word!r} names no block", why=f"{number!r} is not 1, 2, …")
+    return Address(Path(file), int(number))
+
+
+def check(path: Path) -> None:
+    """Raise Refused if no block could be appended; asked before anything is measured for it."""
+    beside = sidecar.beside(path)
+    if not path.is_file():
+        writing.write(path, (), trial=True)  # which leaves a pipe alone, and refuses a folder
+    else:
+        try:
+            with _opened(path) as file:
+                _checked(_content(file), path)
+        except OSError as error:
+            raise Refused(f"cannot write {str(path)!r}", why=error.strerror or "") from error
+    sidecar.load(path)
+    writing.write(beside, (), trial=True)
+
+
+def append(
+    path: Path,
+    rows: Sequence[BlockRow],
+    about: About,
+    *,
+    why: str = "not_probed",
+    write: Callable[[int, bytes], int] = os.write,
+) -> int:
+    """Append a block to a CSV and note beside it which run that is; return its number.
+
+    Two writers wait for each other, and each block goes into the file in one piece. No byte that
+    is there is touched; a last line without its end gets one. why: the reason of every null in
+    `about`. What is no plain file gets the block alone, and 0 is returned. write: as `os.write`.
+    Raises Refused if it cannot be written.
+    """
+    text = blocks.text(rows, iterations=about.iterations)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            with path.open("wb") as stream:
+                stream.write(text.encode())
+            return 0
+        with _opened(path) as file:
+            before = _content(file)
+            number = len(_checked(before, path)) + 1
+            missing = b"" if not before or before.endswith(b"\n") else b"\n"
+            _write(file, missing + text.encode(), size=len(before), write=write)
+            block = Block(list(rows), len(before) + len(missing), text)
+            sidecar.add(path, about, block, number=number, why=why)
+            return number
+    except OSError as error:
+        raise Refused(f"cannot write {str(path)!r}", why=error.strerror or "") from error
+
+
+def read(where: Address) -> Chosen:
+    """Return the block that an address means.
+
+    Raises Refused if there is no such file or it is no layer CSV, Bad if it is damaged or empty,
+    and NoResult if it has fewer blocks.
+    """
+    path = where.path
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise Refused(f"cannot read {str(path)!r}", why=error.strerror or "") from error
+    try:
+        content = data.decode()
+    except UnicodeDecodeError as error:
+        raise Refused(f"{str(path)!r} is no layer CSV", why="it is no text") from error
+    if content and not blocks.is_layers(content):
+        why = f"its first line is not {blocks.HEADER}"
+        raise Refused(f"{str(path)!r} is no layer CSV", why=why)
+    found = blocks.split(content, name=str(path))
+    number = len(found) if where.number is None else where.number
+    if number > len(found):
+        raise NoResult(f"no block {number} in {str(path)!r}", why=f"it has {len(found)}")
+    entries, doubt = _entries(path, found)
+    entry = entries[number - 1]
+    return Chosen(
+        name=f"{path}#{number}",
+        rows=found[number - 1].rows,
+        number=number,
+        of=len(found),
+        about=entry,
+        doubt="" if entry else doubt,
+    )
+
+
+def _entries(path: Path, found: list[Block]) -> tuple[list[Entry | None], str]:
+    try:
+        beside = sidecar.load(path)
+    except FarmError as error:
+        return [None] * len(found), str(error)
+    if beside is None:
+        return [None] * len(found), "no file beside it says which run it is"
+    doubt = f"{sidecar.beside(path).name} does not know this block: it was edited, or is not ours"
+    return sidecar.known(found, beside), doubt
+
+
+def _checked(content: bytes, path: Path) -> list[Block]:
+    """Return the blocks that are there; Refused if another kind of file has this name."""
+    if not content:
+        return []
+    try:
+        return blocks.split(content.decode(), name=str(path))
+    except (UnicodeDecodeError, Bad) as error:
+        hint = "name another file for the table"
+        raise Refused(f"{str(path)!r} is no layer CSV", why=str(error), hint=hint) from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open for appending, made if need be, and locked against others that append."""
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        os.close(file)
+
+
+def _content(file: int) -> bytes:
+    with os.fdopen(os.dup(file), "rb") as opened:
+        opened.seek(0)
+        return opened.read()
+
+
+def _write(file: int, data: bytes, *, size: int, write: Callable[[int, bytes], int]) -> None:
+    """Write all of it at once, or let nothing of it stay."""
+    if write(file, data) != len(data):
+        os.ftruncate(file, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC).lower())
