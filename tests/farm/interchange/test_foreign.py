@@ -1,0 +1,102 @@
+"""The laws of reading: ours comes back as it was, the other tool's without guesses."""
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farm.errors import Bad, FarmError, Refused
+from farm.interchange import encode, read
+from farm.interchange.foreign import of_bytes
+from tests.farm.interchange import calls
+
+
+def foreign(**changes):
+    return json.dumps(calls.FOREIGN | changes).encode()
+
+
+def test_what_we_write_we_read(tmp_path):
+    written = calls.document([1.0, 2.0, 3.0], warmup=0, tags={"a": "b"})
+    (tmp_path / "a.json").write_bytes(encode(written))
+
+    assert written == read(tmp_path / "a.json")
+
+
+def test_a_file_of_the_other_tool_is_read_with_figures_of_our_own():
+    """Its nearest-rank median of 10 and 20 ms was 10."""
+    found = of_bytes(foreign(), name="a.json")
+
+    assert (15.0, 19.5, 2, [10.0, 20.0]) == (
+        found.latency.p50_ms,
+        round(found.latency.p95_ms, 9),
+        found.measured_calls,
+        found.latency_samples_ms,
+    )
+    assert "one input" == found.notes[0]
+    assert "predict:predict" == found.model_callable
+    assert encode(found)
+
+
+def test_what_the_other_tool_writes_for_unknown_is_null():
+    system = of_bytes(foreign(), name="a.json").system_card
+
+    unknown = {name for name in system.__struct_fields__ if getattr(system, name) is None}
+    assert {
+        *("gpu_name", "gpu_memory_gb", "gpu_count", "cpu_name", "cuda_version"),
+        *("input_resolution", "driver_version"),
+    } == unknown
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[]", "not a callable JSON"),
+        (b'{"schema": "farm.profile/v1"}', "not a callable JSON"),
+        (b'{"schema": "farm.callable/v1"}', "not a valid farm.callable/v1"),
+        (foreign(latency_samples_ms=[]), "no sample"),
+        (foreign(latency_samples_ms=[1.0, -1.0]), "a sample is no positive number of ms"),
+        (foreign(latency_samples_ms=[1.0, True]), "not a callable JSON"),
+        (foreign(latency_samples_ms=["1.0"]), "not a callable JSON"),
+        (foreign(latency_samples_ms=None), "not a callable JSON"),
+        (foreign(warmup_calls="10"), "not a callable JSON"),
+        (foreign(system_card={"ram_gb": "16"}), "not a callable JSON"),
+        (foreign(system_card={"gpu_name": "x", "gpu_count": True}), "not a callable JSON"),
+        (foreign(latency_samples_ms=[1.0]).replace(b"[1.0]", b"[NaN]"), "not JSON"),
+        (foreign(latency_samples_ms=[1.0]).replace(b"[1.0]", b"[1e999]"), ""),
+    ],
+)
+def test_a_file_that_is_none_is_refused_with_its_name(data, what):
+    with pytest.raises(Bad) as caught:
+        of_bytes(data, name="a.json")
+
+    assert caught.value.what.startswith(f"a.json: {what}")
+
+
+def test_a_file_that_is_not_there_is_a_bad_request(tmp_path):
+    with pytest.raises(Refused, match="cannot read"):
+        read(tmp_path / "gone.json")
+    with pytest.raises(Refused, match="cannot read"):
+        read(tmp_path)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(calls.FOREIGN)), JSON, max_size=3))
+def test_whatever_stands_in_a_file_it_is_read_or_refused(changes):
+    """Never another error, and what is read can be written."""
+    try:
+        found = of_bytes(msgspec.json.encode(calls.FOREIGN | changes), name="a.json")
+    except FarmError:
+        return
+
+    assert found == of_bytes(encode(found), name="a.json")

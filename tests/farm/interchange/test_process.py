@@ -1,0 +1,71 @@
+"""The laws of one process of a profile: its calls alone, and the doubts that are about it."""
+
+import numpy as np
+import pytest
+
+from farm.errors import Bad
+from farm.interchange import that_counts
+from tests.farm import make
+
+
+def samples(*ms):
+    return {f"latency_ns_{at}": np.array([each * 1e6] * 8) for at, each in enumerate(ms)}
+
+
+@pytest.mark.parametrize(
+    ("flags", "ms"),
+    [
+        ([[]], 1.0),
+        ([["contended"], []], 2.0),
+        ([["contended"], ["contended"]], 2.0),
+        ([["paging"], ["contended"]], 1.0),
+    ],
+)
+def test_the_last_process_that_is_not_invalid_stands_for_a_profile(flags, ms):
+    """Of invalid ones the last; a doubt that degrades excludes nothing."""
+    profile = make.profile(repeats=len(flags), repeat_flags=flags)
+
+    assert [ms] * 8 == that_counts(profile, samples(1.0, 2.0)).samples_ms.tolist()
+
+
+def test_a_process_has_its_own_doubts_and_those_of_its_slot():
+    """That processes disagree is no doubt about one of them."""
+    profile = make.profile(
+        repeats=2,
+        flags=["bimodal", "no_housekeeping_core", "processes_disagree", "repeats_missing"],
+        repeat_flags=[["contended", "paging"], ["bimodal"]],
+        stability="noisy",
+    )
+
+    found = that_counts(profile, samples(1.0, 2.0)).quality
+
+    assert (["bimodal", "no_housekeeping_core"], "degraded", "acceptable") == (
+        found.flags,
+        found.validity,
+        found.stability,
+    )
+
+
+def test_a_profile_of_one_process_keeps_its_judgement():
+    profile = make.profile(repeats=1, flags=["repeats_missing"], stability="noisy")
+
+    assert profile.quality == that_counts(profile, samples(1.0)).quality
+
+
+def test_a_disturbed_process_names_its_neighbours():
+    profile = make.profile(
+        repeats=2,
+        flags=["contended"],
+        repeat_flags=[["contended"], ["contended"]],
+        neighbours=["python (pid 1), 97 % of a core"],
+    )
+
+    found = that_counts(profile, samples(1.0, 2.0)).quality
+
+    assert ("invalid", "false", 1) == (found.validity, found.quiet, len(found.neighbours))
+
+
+@pytest.mark.parametrize("profile", [make.profile(repeats=1), make.profile(status="failed")])
+def test_a_profile_without_samples_has_none(profile):
+    with pytest.raises(Bad, match="no sample is left"):
+        that_counts(profile, {})
