@@ -10,7 +10,9 @@ Level = Literal["quick", "standard", "thorough"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 # `measurement.md` §2: the half-width of the median in parts per million, the budget of one pass.
 EFFORTS: Final[Mapping[str, Effort]] = {
-    "quick": Effort(level="quick", repeats=2, half_width_ppm=20_000, budget_ms=2_000),
+    "quick": Effort(
+        level="quick", repeats=2, half_width_ppm=20_000, budget_ms=2_000, layer_budget_ms=1_000
+    ),
     "standard": Effort(level="standard", repeats=3, half_width_ppm=5_000, budget_ms=10_000),
     "thorough": Effort(
         level="thorough", repeats=5, half_width_ppm=5_000, budget_ms=10_000, tails=True
@@ -28,7 +30,12 @@ def duration_s(word: str) -> int | None:
 
 
 def repeat_words(number: int, wanted: int) -> str:
-    """Return which repeat of how many this is, from 1; beyond those asked it replaces another."""
+    """Return which repeat of how many this is, from 1; beyond those asked it replaces another.
+
+    0 is the child that carries instruments, after the last repeat.
+    """
+    if number == 0:
+        return "layers and cost"
     if number > wanted:
         return f"repeat {number}, in place of a disturbed one"
     return f"repeat {number} of {wanted}"

@@ -31,6 +31,9 @@ Precision = Literal["unspecified", "fp32", "bf16", "fp16"]
 Status = Literal["ok", "failed", "pruned", "infra", "cancelled"]
 Validity = Literal["valid", "degraded", "invalid"]
 Stability = Literal["stable", "acceptable", "noisy", "unknown"]
+Compat = Literal["yasp", "rpx", "tinytorch", "libreyolo"]
+Pass = Literal["latency", "throughput", "memory"]  # of a clean child
+Instrument = Literal["layers", "weights", "flops"]  # of the instrumented child
 # Answers that a person asked for and got; they fail nothing (rule 11 of the decisions). On a CPU
 # the device's memory is the host's.
 ANSWERS: Final = frozenset({"oom", "host_oom", "unsupported"})
@@ -88,17 +91,22 @@ class Tensor(Written, frozen=True, kw_only=True):
 
 
 class Inputs(Written, frozen=True, kw_only=True):
-    """What the step is called with: generated from the specification, or an NPZ by its digest."""
+    """What the step is called with: generated from the specification, or an NPZ by its digest.
+
+    samples: the ids along the batch, where a manifest names them.
+    """
 
     spec: dict[str, Tensor]
     seed: int = 0
     digest: str | UnsetType = UNSET
+    samples: tuple[str, ...] | UnsetType = UNSET
 
 
 class Model(Written, frozen=True, kw_only=True):
     """A model by its stable name, and the digest of everything that makes it what it is.
 
-    ref: `module:callable`, or `path.py:callable` relative to the root of its bundle.
+    ref: `module:callable`, `path.py:callable` relative to the root of its bundle, or a graph:
+    `path.onnx` in its bundle, else below an installed package.
     source: where the reference was found. kind: what the callable is; `auto` lets its first call
     decide. digest: of code, local imports and weights..
     """
@@ -117,26 +125,30 @@ class Workload(Written, frozen=True, kw_only=True):
     precision: Precision
     batch: int
     mode: Literal["inference"] = "inference"
-    backend: Literal["torch", "fake"] = "torch"
+    backend: Literal["torch", "onnx", "fake"] = "torch"
     backend_options: dict[str, str | int | bool] = {}
     item: str = "item"
 
 
 class Protocol(Written, frozen=True, kw_only=True):
-    """How it is measured, as requested (`measurement.md` §2): everything here enters an id."""
+    """How it is measured, as requested (`measurement.md` §2): everything here enters an id.
+
+    compat: the preset of another tool whose numbers of iterations and output are wanted.
+    """
 
     version: int = PROTOCOL_VERSION
     warmup: int | Literal["auto"] = "auto"
     iterations: int | Literal["auto"] = "auto"
-    input_policy: Literal["fixed"] = "fixed"
-    input_scope: Literal["device"] = "device"
-    output_scope: Literal["device"] = "device"
-    l2: Literal["warm"] = "warm"
+    input_policy: Literal["fixed", "rotate"] = "fixed"
+    input_scope: Literal["device", "host_pinned", "host_pageable"] = "device"
+    output_scope: Literal["device", "host"] = "device"
+    l2: Literal["warm", "flushed"] = "warm"
     gc: Literal["off", "on"] = "off"
     denormals: Literal["as_is", "flush"] = "as_is"
     grad: Literal["inference", "no_grad", "function"] = "inference"
     autocast_scope: Literal["iteration"] = "iteration"
-    clocks: Literal["as_found"] = "as_found"
+    clocks: Literal["as_found", "locked_base"] = "as_found"
+    compat: Compat | UnsetType = UNSET
 
 
 class Selector(Written, frozen=True, kw_only=True):
@@ -174,7 +186,12 @@ class Job(Written, frozen=True, kw_only=True, tag_field="schema", tag="farm.job/
 
 
 class Effort(Written, frozen=True, kw_only=True):
-    """How long we try: in no id, so that a quick look and a nightly stay comparable."""
+    """How long we try: in no id, so that a quick look and a nightly stay comparable.
+
+    percentiles: in percent; 50 is always there. layer_iterations: profiled ones, 0 for as many as
+    suit the engine, and fewer where layer_budget_ms (0: none) is spent before. threads: 0 for as
+    many as cores are leased. memory_limit_bytes: 0 for what the machine has.
+    """
 
     level: Literal["quick", "standard", "thorough"] = "standard"
     repeats: int = 3
@@ -183,7 +200,14 @@ class Effort(Written, frozen=True, kw_only=True):
     min_time_ms: int = 500
     tails: bool = False
     timeout_s: int = 600
-    memory_limit_bytes: int = 0  # 0: what the machine has
+    memory_limit_bytes: int = 0
+    percentiles: tuple[float, ...] = (50.0, 90.0, 95.0, 99.0)
+    energy: bool = False
+    layers: bool = True
+    flops: bool = True
+    layer_iterations: int = 0
+    layer_budget_ms: int = 10_000
+    threads: int = 0
 
 
 class Labelled(Stored, frozen=True, kw_only=True):
@@ -242,6 +266,27 @@ class Order(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.ord
     tags: dict[str, str] = {}
 
 
+class Asked(Written, frozen=True, kw_only=True, tag_field="schema", tag="farm.asked/v1"):
+    """One measurement by hand, as `farm` asks `farm-worker` for it: no broker, no store.
+
+    device: a slot of this machine; `cuda` or `cuda:N` steps on the CPU slot and computes there.
+    passes: of the clean children; none where only an instrument is wanted. folder: where arrays,
+    log and tables are left. bundle, npz: the user's code and input arrays, "" for none. output:
+    keep what the model returned as `output.npz`.
+    """
+
+    job: Job
+    effort: Effort
+    folder: str
+    device: str = "cpu"
+    passes: tuple[Pass, ...] = ("latency", "throughput", "memory")
+    instruments: tuple[Instrument, ...] = ()
+    bundle: str = ""
+    npz: str = ""
+    output: bool = False
+    tags: dict[str, str] = {}
+
+
 # ── what was found ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -268,13 +313,20 @@ class Phase(Stored, frozen=True, kw_only=True):
 
 
 class Repeat(Stored, frozen=True, kw_only=True):
-    """One fresh process: its warm-up, its median, and the doubts about it."""
+    """One fresh process: its warm-up, its median, and the doubts about it.
+
+    compile_s: absent in older profiles, as all that may be unset here. recompiles: compile events
+    after the compile phase. outlier_share: above p50 + 14.8 MAD.
+    """
 
     index: int
     started_at: str
     import_s: float
     load_s: float
     first_ms: float | None
+    compile_s: float | UnsetType | None = UNSET
+    compile_iterations: int | UnsetType | None = UNSET
+    recompiles: int | UnsetType | None = UNSET
     warmup_iterations: int
     warmup_s: float
     warmup_stop: Literal["fixed", "converged", "cap"]
@@ -292,6 +344,7 @@ class Repeat(Stored, frozen=True, kw_only=True):
     cpu_rss_peak_bytes: int | None
     drift_rel: float | None
     lag1: float | None
+    outlier_share: float | UnsetType = UNSET
     wait_share: float | None
     steal_share: float | None
     psi_share: float | None
@@ -300,8 +353,22 @@ class Repeat(Stored, frozen=True, kw_only=True):
     phases: list[Phase]
 
 
+class Percentile(Stored, frozen=True, kw_only=True):
+    """A further percentile that was asked for; q in percent."""
+
+    q: float
+    value_ms: float
+    lo_ms: float | None
+    hi_ms: float | None
+    reliable: bool
+
+
 class Latency(Stored, frozen=True, kw_only=True):
-    """Statistics over every recorded iteration; intervals as `measurement.md` §7."""
+    """Statistics over every recorded iteration; intervals as `measurement.md` §7.
+
+    The loop is closed: an iteration starts when the last one ended. of_blocks: steps per sample;
+    with more than one the percentiles are of block means. p50_item_ms: the headline over the batch.
+    """
 
     n: int
     n_eff: int
@@ -317,6 +384,7 @@ class Latency(Stored, frozen=True, kw_only=True):
     p50_lo_ms: float | None
     p50_hi_ms: float | None
     p50_reliable: bool
+    p50_item_ms: float | UnsetType = UNSET
     p90_ms: float
     p90_lo_ms: float | None
     p90_hi_ms: float | None
@@ -334,6 +402,7 @@ class Latency(Stored, frozen=True, kw_only=True):
     log_std: float | None
     clean_p50_ms: float | None
     clean_share: float
+    percentiles: list[Percentile] = []
 
 
 class Throughput(Stored, frozen=True, kw_only=True):
@@ -345,11 +414,204 @@ class Throughput(Stored, frozen=True, kw_only=True):
 
 
 class Memory(Stored, frozen=True, kw_only=True):
+    """Peaks since the memory pass began; the cuda ones are of torch's allocator, with weights.
+
+    They are absent where the job used no such device. by_visible_device: by its index.
+    """
+
     cpu_rss_after_load_bytes: int | None
     cpu_rss_peak_bytes: int | None
     cpu_rss_peak_lifetime_bytes: int | None
     cpu_pss_bytes: int | None
     cpu_inference_delta_bytes: int | None
+    cuda_allocated_peak_bytes: int | UnsetType | None = UNSET
+    cuda_reserved_peak_bytes: int | UnsetType | None = UNSET
+    cuda_requested_peak_bytes: int | UnsetType | None = UNSET
+    cuda_inactive_split_peak_bytes: int | UnsetType | None = UNSET
+    cuda_alloc_retries: int | UnsetType | None = UNSET
+    cuda_allocated_peak_bytes_by_visible_device: dict[str, int | None] | UnsetType = UNSET
+
+
+class GpuTime(Stored, frozen=True, kw_only=True):
+    """Time on the device between two events, in a pass of its own after the latency loop.
+
+    enqueue: host time of a step without waiting. enqueue_bound: the queue did not run ahead, so
+    the pass was repeated behind a blocking kernel.
+    """
+
+    n: int
+    p50_ms: float | None
+    p50_lo_ms: float | None
+    p50_hi_ms: float | None
+    std_ms: float | None
+    enqueue_p50_ms: float | None
+    enqueue_bound: bool
+    reliable: bool
+
+
+class Energy(Stored, frozen=True, kw_only=True):
+    """What the throughput window of the repeats consumed (`measurement.md` §11)."""
+
+    energy_gross_j: float | None
+    energy_net_j: float | None
+    energy_per_iteration_j: float | None
+    energy_per_item_j: float | None
+    energy_uncertainty_j: float | None
+    power_mean_w: float | None
+    power_idle_w: float | None
+    window_s: float | None
+    windows: int
+    update_period_ms: float | None
+    energy_method: Literal["counter", "integrated", "rapl"] | None
+    energy_scope: Literal["device", "module", "package"] | None
+    temperature_before_c: float | None
+    temperature_after_c: float | None
+    notes: list[str] = []
+
+
+class LayerRow(Stored, frozen=True, kw_only=True):
+    """One layer over the profiled iterations; its times are of a profiled pass, so shares count.
+
+    layer: the engine's own name, `#2` where a name comes again. average_ms: arithmetic mean.
+    scaled_ms: its share of a clean iteration.
+    """
+
+    layer: str
+    type: str
+    calls_per_iteration: float
+    share_pct: float
+    average_ms: float
+    median_ms: float
+    std_ms: float | None
+    total_ms: float
+    scaled_ms: float | None
+    flops_per_batch: int | None
+    pct_of_peak: float | None
+    reliable: bool
+
+
+class LayerTable(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.layer_table/v1"):
+    """Which layers took the time, in the order of their first execution.
+
+    profiled_ms, clean_ms: medians of the profiled iterations and of the clean ones between them;
+    neither is a latency. perturbation: the one over the other, less 1. unattributed_ms: of an
+    iteration, in no row.
+    """
+
+    method: Literal["wrapped", "hooks", "profiler", "imported", "fake"]
+    clock: Literal["wall", "device"]
+    precision: str
+    device: str
+    warmup_iterations: int
+    iterations: int
+    unattributed_ms: float | None
+    profiled_ms: float | None
+    clean_ms: float | None
+    perturbation: float | None
+    rows: list[LayerRow]
+    null_reasons: dict[str, str] = {}
+
+
+class Hotspot(Stored, frozen=True, kw_only=True):
+    layer: str
+    type: str
+    share_pct: float
+
+
+class Layers(Stored, frozen=True, kw_only=True):
+    """What a profile says of its layer table, which is the artefact `layers`.
+
+    rows: how many it has. hotspots: at most five, the largest share first. The rest as there.
+    """
+
+    method: Literal["wrapped", "hooks", "profiler", "imported", "fake"]
+    clock: Literal["wall", "device"]
+    warmup_iterations: int
+    iterations: int
+    rows: int
+    hotspots: list[Hotspot]
+    unattributed_ms: float | None
+    profiled_ms: float | None
+    clean_ms: float | None
+    perturbation: float | None
+
+
+class WeightSpread(Stored, frozen=True, kw_only=True):
+    """How the magnitudes of all n weights lie: percentiles, and the shares strictly below limits.
+
+    used: how many were looked at; every so many of a very large model.
+    """
+
+    n: int
+    used: int
+    percentiles: dict[str, float]
+    shares_below: dict[str, float]
+
+
+class Cost(Stored, frozen=True, kw_only=True):
+    """What the model needs, from the model itself: nothing here was timed.
+
+    param_dtypes: unique bytes by the word of the dtype. A FLOP is half a multiply-accumulate.
+    flops_status: measured, partial, unsupported, skipped, or `failed: why`. flops_coverage: the
+    share of operator calls with a formula. attention: what computes it. weights: absent unless
+    they were asked for.
+    """
+
+    params_total: int | None
+    params_trainable: int | None
+    params_unique_bytes: int | None
+    buffers_bytes: int | None
+    param_dtypes: dict[str, int] | None
+    flops_per_batch: int | None
+    flops_per_item: float | None
+    macs_per_item: float | None
+    flops_status: str
+    flops_counter: str | None
+    uncounted_ops: list[str]
+    flops_coverage: float | None
+    attention: str | None
+    bytes_lower_bound_per_batch: int | None
+    activation_peak_bytes: int | None
+    weights: WeightSpread | UnsetType = UNSET
+
+
+class Estimate(Stored, frozen=True, kw_only=True):
+    """The roofline of a device for a cost: computed from peaks, and not measured.
+
+    spec: whose peaks. dtype: which of them.
+    """
+
+    not_measured: Literal[True]
+    spec: str
+    dtype: str
+    peak_flops_per_s: float | None
+    peak_bytes_per_s: float | None
+    peak_source: Literal["measured", "datasheet", "user"] | None
+    arithmetic_intensity_flop_per_byte: float | None
+    ridge_flop_per_byte: float | None
+    attainable_flops_per_s: float | None
+    compute_ms: float | None
+    memory_ms: float | None
+    roofline_ms: float | None
+    roofline_bound: Literal["compute", "memory"] | None
+
+
+class Bounds(Stored, frozen=True, kw_only=True):
+    """What limits the step, from measured times against peaks, and by the old rule of thumb.
+
+    mfu, mbu: shares of the peaks that are used. heuristic_bound and the two numbers before it
+    are that rule's; memory_bandwidth_mbs is peak memory over latency, and no bandwidth.
+    """
+
+    measured_bound: (
+        Literal["transfer", "launch", "overhead", "balanced", "compute", "memory"] | None
+    )
+    mfu: float | None
+    mbu: float | None
+    gflops_per_second: float | None
+    memory_bandwidth_mbs: float | None
+    heuristic_bound: Literal["compute", "memory"] | None
+    roof_violation: bool
 
 
 class Device(Stored, frozen=True, kw_only=True):
@@ -420,6 +682,12 @@ class Profile(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.p
     latency: Latency | UnsetType = UNSET
     throughput: Throughput | UnsetType = UNSET
     memory: Memory | UnsetType = UNSET
+    gpu_time: GpuTime | UnsetType | None = UNSET
+    energy: Energy | UnsetType | None = UNSET
+    layers: Layers | UnsetType | None = UNSET
+    cost: Cost | UnsetType | None = UNSET
+    estimate: Estimate | UnsetType | None = UNSET
+    bounds: Bounds | UnsetType | None = UNSET
     quality: Quality | UnsetType = UNSET
     artifacts: dict[str, Artifact] = {}
     warnings: list[str] = []
@@ -511,9 +779,12 @@ class Drivers(Stored, frozen=True, kw_only=True):
 
 
 class Frameworks(Stored, frozen=True, kw_only=True):
+    """onnxruntime: absent without it, so that machines of before it was asked for stay the same."""
+
     python: str
     torch: str | None
     numpy: str | None
+    onnxruntime: str | UnsetType = UNSET
     farm_protocol: int
 
 

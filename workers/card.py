@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from farm import identity
 from farm.schema import (
@@ -88,6 +89,7 @@ def collect(
             python=platform.python_version(),
             torch=_version(versions, "torch"),
             numpy=_version(versions, "numpy"),
+            onnxruntime=_runtime(versions),
             farm_protocol=PROTOCOL_VERSION,
         ),
         settings=measuring_settings(environment or {}),
@@ -243,6 +245,12 @@ def _l3_bytes(host: Host, folder: str) -> int | None:
 def _field(text: str | None, name: str, sign: str = ":") -> str | None:
     found = re.search(rf"^{name}[ \t]*{sign}[ \t]*(\S.*?)\s*$", text or "", re.MULTILINE)
     return found[1] if found else None
+
+
+def _runtime(versions: Callable[[str], str]) -> str | UnsetType:
+    """Return the version of ONNX Runtime, which is installed under one of two names."""
+    found = (_version(versions, name) for name in ("onnxruntime", "onnxruntime-gpu"))
+    return next(filter(None, found), UNSET)
 
 
 def _version(versions: Callable[[str], str], package: str) -> str | None:

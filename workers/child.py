@@ -124,10 +124,13 @@ def _write_samples(samples: "Samples", folder: Path) -> None:
 
     arrays = {
         name: np.array(getattr(samples, name), dtype=np.int64)
-        for name in ("warmup_ns", "latency_ns", "completion_ns")
+        for name in ("warmup_ns", "latency_ns", "gpu_time_ns", "enqueue_ns", "completion_ns")
         if isinstance(getattr(samples, name), array)
     }
     arrays["label_bits"] = np.frombuffer(bytes(samples.labels), dtype=np.uint8)
+    if samples.layers is not None:
+        found = samples.layers
+        arrays |= {name: getattr(found, name) for name in ("layer_ns", "profiled_ns", "clean_ns")}
     partial = folder / ".samples.npz.tmp"
     with partial.open("wb") as out:
         np.savez_compressed(out, allow_pickle=False, **arrays)

@@ -95,13 +95,19 @@ def gpu_count(host: Host) -> int:
 
 
 def child_environment(
-    parent: Mapping[str, str], *, threads: int, folder: Path, cache: Path | None = None
+    parent: Mapping[str, str],
+    *,
+    threads: int,
+    folder: Path,
+    cache: Path | None = None,
+    accelerator: str = "",
 ) -> dict[str, str]:
     """Return the whole environment of a child on a CPU slot: an allow-list, and what pins it.
 
     folder: private to the child, its HOME and TMPDIR. cache: of the slot, for compiled code; in the
-    folder, hence cold, if None. Names that look like a secret are dropped even if they are allowed;
-    the child sees no GPU.
+    folder, hence cold, if None. Names that look like a secret are dropped even if they are allowed.
+    accelerator: `cuda` or `cuda:N` for a child that sees the GPUs that its parent was given
+    (S1.21); "" for one that sees none.
     """
     kept = {name: value for name, value in parent.items() if _is_kept(name)}
     store = cache if cache is not None else folder / "cache"
@@ -109,7 +115,7 @@ def child_environment(
         **kept,
         **dict.fromkeys(_THREAD_COUNTS, str(threads)),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": "",
+        **_visible(parent, accelerator),
         "HOME": str(folder),
         "TMPDIR": str(folder),
         "XDG_CACHE_HOME": str(store),
@@ -117,6 +123,14 @@ def child_environment(
         "TRITON_CACHE_DIR": str(store / "triton"),
         "HF_HUB_OFFLINE": "1",
     }
+
+
+def _visible(parent: Mapping[str, str], accelerator: str) -> dict[str, str]:
+    """Return what says which GPUs the child sees: none, or those that its parent was given."""
+    if not accelerator:
+        return {"CUDA_VISIBLE_DEVICES": ""}
+    given = parent.get("CUDA_VISIBLE_DEVICES")
+    return {} if given is None else {"CUDA_VISIBLE_DEVICES": given}
 
 
 def measuring_settings(environment: Mapping[str, str]) -> dict[str, str]:

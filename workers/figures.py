@@ -15,21 +15,27 @@ from farm.schema import (
     DEGRADING,
     INVALIDATING,
     Latency,
-    Memory,
+    Percentile,
     Quality,
     Repeat,
     Throughput,
     Validity,
 )
+from farm.stats import labels as labelled
 from farm.stats import percentiles, processes, spread
+from workers import disturbance
 from workers.bench import LABEL_UNEXPLAINED
-from workers.record import Edge, Record
+from workers.record import Record
 
 Arrays = Mapping[str, NDArray[Any]]
 
-WAIT_LIMIT, STEAL_LIMIT, PSI_LIMIT, DRIFT_LIMIT = 0.02, 0.005, 0.02, 0.02
+DRIFT_LIMIT = 0.02
+_FIXED = (50, 90, 95, 99)  # percentiles with fields of their own
 _WHY_NULL = {
     "first_ms": "not_requested",
+    "compile_s": "not_applicable",
+    "compile_iterations": "not_applicable",
+    "recompiles": "not_applicable",
     "std_ms": "single_sample",
     "throughput_items_per_s": "phase_failed",
     "cpu_rss_peak_bytes": "not_supported",
@@ -67,11 +73,13 @@ def validity(flags: Sequence[str]) -> Validity:
 def taken(record: Record, arrays: Arrays, *, batch: int, neighbours: tuple[str, ...]) -> Taken:
     """Return the figures of one repeat from its record and its sample arrays (ns)."""
     samples = np.asarray(arrays["latency_ns"], dtype=np.float64) / 1e6
-    shares, doubts = _disturbance(record.latency_edges)
+    shares, doubts = disturbance.of_pass(record.latency_edges)
     if record.throughput_edges is not None:  # a neighbour may come when the latency is done
-        doubts += _disturbance(record.throughput_edges)[1]
-    values = _values(record, samples, batch) | shares
+        doubts += disturbance.of_pass(record.throughput_edges)[1]
+    values = _values(record, samples, batch) | _compiling(record) | shares
     reasons = _WHY_NULL | dict.fromkeys(shares, "not_supported")
+    if "throughput" in record.reasons:
+        reasons["throughput_items_per_s"] = record.reasons["throughput"]
     drift = _drift(samples)
     flags = [
         *record.flags,
@@ -97,6 +105,7 @@ def taken(record: Record, arrays: Arrays, *, batch: int, neighbours: tuple[str, 
         p90_ms=percentiles.percentile(samples, 90),
         p95_ms=percentiles.percentile(samples, 95),
         p99_ms=percentiles.percentile(samples, 99),
+        outlier_share=spread.outlier_share(samples),
         flags=sorted(set(flags)),
         phases=record.phases,
         **values,
@@ -110,8 +119,12 @@ def counted(repeats: Sequence[Taken]) -> list[Taken]:
     return [each for each in repeats if not each.is_invalid] or list(repeats)
 
 
-def latency(repeats: Sequence[Taken]) -> tuple[Latency, dict[str, str]]:
+def latency(
+    repeats: Sequence[Taken], *, batch: int, asked: Sequence[float] = ()
+) -> tuple[Latency, dict[str, str]]:
     """Return the latency block over repeats, and the reasons of its nulls by field.
+
+    asked: percentiles, of which those without a field of their own come as a list.
 
     The headline is the median of process medians, its interval over processes; other percentiles
     are of the pooled samples (`measurement.md` §7).
@@ -119,23 +132,20 @@ def latency(repeats: Sequence[Taken]) -> tuple[Latency, dict[str, str]]:
     per_process = [_samples_ms(each) for each in repeats]
     pooled = np.concatenate(per_process)
     labels = np.concatenate([np.asarray(t.arrays["label_bits"]) for t in repeats])
-    clean = pooled[(labels & ~np.uint8(LABEL_UNEXPLAINED)) == 0]
+    clean = labelled.clean(pooled, (labels & ~np.uint8(LABEL_UNEXPLAINED)) != 0)
     fields, nulls = _headline([each.repeat.p50_ms for each in repeats])
     fields["std_ms"] = spread.std(pooled)
-    fields["clean_p50_ms"] = percentiles.percentile(clean, 50) if len(clean) else None
+    fields["clean_p50_ms"] = clean.p50
     for name, why in (("std_ms", "single_sample"), ("clean_p50_ms", "below_resolution")):
         if fields[name] is None:
             nulls[name] = why
-    for q in (90, 95, 99):
-        point = processes.pooled(per_process, q)
-        fields |= {
-            f"p{q}_ms": point.value,
-            f"p{q}_lo_ms": point.lo,
-            f"p{q}_hi_ms": point.hi,
-            f"p{q}_reliable": point.reliable,
-        }
-        if point.lo is None:
-            nulls |= {f"p{q}_lo_ms": point.reason, f"p{q}_hi_ms": point.reason}
+    for q in _FIXED[1:]:
+        found, reasons = _percentile(per_process, q)
+        fields |= {f"p{q}_{name}": value for name, value in found.items()}
+        nulls |= {f"p{q}_{name}": reason for name, reason in reasons.items()}
+    fields["p50_item_ms"] = fields["p50_ms"] / batch
+    fields["percentiles"], reasons = _further(per_process, [q for q in asked if q not in _FIXED])
+    nulls |= reasons
     block = Latency(
         n=len(pooled),
         n_eff=sum(each.repeat.n_eff for each in repeats),
@@ -146,10 +156,30 @@ def latency(repeats: Sequence[Taken]) -> tuple[Latency, dict[str, str]]:
         max_ms=float(pooled.max()),
         timer_floor_ns=max(each.record.timer_floor_ns for each in repeats),
         of_blocks=max(each.record.of_blocks for each in repeats),
-        clean_share=len(clean) / len(pooled),
+        clean_share=clean.share,
         **fields,
     )
     return block, nulls
+
+
+def _percentile(
+    per_process: Sequence[NDArray[np.float64]], q: float
+) -> tuple[dict[str, Any], dict[str, str]]:
+    point = processes.pooled(per_process, q)
+    found = {"ms": point.value, "lo_ms": point.lo, "hi_ms": point.hi, "reliable": point.reliable}
+    return found, dict.fromkeys(("lo_ms", "hi_ms"), point.reason) if point.lo is None else {}
+
+
+def _further(
+    per_process: Sequence[NDArray[np.float64]], asked: Sequence[float]
+) -> tuple[list[Percentile], dict[str, str]]:
+    made: list[Percentile] = []
+    nulls: dict[str, str] = {}
+    for index, q in enumerate(asked):
+        found, why = _percentile(per_process, q)
+        made.append(Percentile(q=q, value_ms=found.pop("ms"), **found))
+        nulls |= {f"percentiles.{index}.{name}": reason for name, reason in why.items()}
+    return made, nulls
 
 
 def throughput(repeats: Sequence[Taken]) -> tuple[Throughput, dict[str, str]]:
@@ -162,36 +192,18 @@ def throughput(repeats: Sequence[Taken]) -> tuple[Throughput, dict[str, str]]:
         empty = Throughput(
             throughput_items_per_s=None, lo=None, hi=None, window_s=None, method="back_to_back"
         )
-        return empty, dict.fromkeys(names, "phase_failed")
+        why = repeats[0].nulls.get("throughput_items_per_s", "phase_failed")
+        return empty, dict.fromkeys(names, why)
     head = processes.headline(known)
+    on_device = any(each.record.device is not None for each in repeats)
     block = Throughput(
         throughput_items_per_s=head.value,
         lo=head.lo,
         hi=head.hi,
         window_s=float(np.median(windows)),
-        method="back_to_back",
+        method="pipelined" if on_device else "back_to_back",
     )
     return block, {} if head.lo is not None else {"lo": head.reason, "hi": head.reason}
-
-
-def memory(repeats: Sequence[Taken]) -> tuple[Memory, dict[str, str]]:
-    """Return the memory block: the largest reading of any repeat that counts, in bytes."""
-    readings = [each.record.memory for each in repeats if each.record.memory is not None]
-
-    def largest(name: str) -> int | None:
-        found = [getattr(each, name) for each in readings]
-        return max((value for value in found if value is not None), default=None)
-
-    after, peak = largest("rss_after_load_bytes"), largest("rss_peak_bytes")
-    block = Memory(
-        cpu_rss_after_load_bytes=after,
-        cpu_rss_peak_bytes=peak,
-        cpu_rss_peak_lifetime_bytes=largest("rss_peak_lifetime_bytes"),
-        cpu_pss_bytes=largest("pss_bytes"),
-        cpu_inference_delta_bytes=peak - after if peak is not None and after is not None else None,
-    )
-    why = "not_supported" if readings else "phase_failed"
-    return block, {name: why for name in block.__struct_fields__ if getattr(block, name) is None}
 
 
 def quality(
@@ -240,6 +252,15 @@ def _values(record: Record, samples: NDArray[np.float64], batch: int) -> dict[st
     }
 
 
+def _compiling(record: Record) -> dict[str, Any]:
+    found = record.compiling
+    return {
+        "compile_s": found.seconds if found else None,
+        "compile_iterations": found.iterations if found else None,
+        "recompiles": found.recompiles if found else None,
+    }
+
+
 def _headline(medians: list[float]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what process medians (ms) say together, and why a part of it is null."""
     head = processes.headline(medians)
@@ -273,48 +294,3 @@ def _drift(samples: NDArray[np.float64]) -> float | None:
 def _items_per_s(record: Record, batch: int) -> float | None:
     count, window = record.throughput_iterations, record.throughput_window_s
     return batch * count / window if count and window else None
-
-
-def _disturbance(
-    edges: tuple[Edge, Edge] | None,
-) -> tuple[dict[str, float | None], list[str]]:
-    """Return the shares of waiting, stolen and pressured time over the pass, and their flags."""
-    shares: dict[str, float | None] = dict.fromkeys(("wait_share", "steal_share", "psi_share"))
-    if edges is None:
-        return shares, ["contention_unknown"]
-    a, b = edges
-    run, wait = _grown(a.run_ns, b.run_ns), _grown(a.wait_ns, b.wait_ns)
-    if run is not None and wait is not None and run + wait > 0:
-        shares["wait_share"] = wait / (run + wait)
-    stolen, ticks = _grown(a.steal_ticks, b.steal_ticks), _grown(a.total_ticks, b.total_ticks)
-    if stolen is not None and ticks:
-        # One tick is the counter's rounding: at half a second it alone would be 2 % of a core.
-        shares["steal_share"] = stolen / ticks if stolen > 1 else 0.0
-    pressed = _grown(a.psi_some_us, b.psi_some_us)
-    if pressed is not None and b.at_ns > a.at_ns:
-        shares["psi_share"] = 1000 * pressed / (b.at_ns - a.at_ns)
-    return shares, _doubts(a, b, shares)
-
-
-def _doubts(a: Edge, b: Edge, shares: Mapping[str, float | None]) -> list[str]:
-    wait, steal, psi = shares["wait_share"], shares["steal_share"], shares["psi_share"]
-    flags = []
-    if (
-        (wait is not None and wait > WAIT_LIMIT)
-        or (steal is not None and steal > STEAL_LIMIT)
-        or (_grown(a.nr_throttled, b.nr_throttled) or 0) > 0
-        or (wait is None and psi is not None and psi > PSI_LIMIT)
-    ):
-        flags.append("contended")
-    if wait is None and psi is None:
-        flags.append("contention_unknown")
-    if _grown(a.major_faults, b.major_faults):
-        flags.append("paging")
-    asleep = _grown(a.suspended_ns, b.suspended_ns)
-    if asleep is not None and asleep > 1_000_000:
-        flags.append("suspended")
-    return flags
-
-
-def _grown(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else after - before

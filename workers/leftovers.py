@@ -77,4 +77,4 @@ class Leftovers:
 
 def effort_id(order: Order) -> str:
     """Return a hash of the effort that a job is to be measured with."""
-    return identity.short_hash(msgspec.to_builtins(order.effort))
+    return identity.content_id(msgspec.json.encode(order.effort))[:32]

@@ -8,7 +8,8 @@ from msgspec import structs
 from farm import identity, schema
 from farm.schema import Artifact, Profile, SystemCard
 from farm.store import blob_key, card_key, profile_key
-from workers.measure import merged_log, merged_samples
+from workers.folders import LAYER_TABLE, LAYERS, merged_log, merged_samples, repeat
+from workers.record import OUTPUT
 from workers.spool import Goods, Parcel, goods
 
 
@@ -59,15 +60,24 @@ def cause(profile: Profile) -> str:
 
 
 def artifacts(folder: Path) -> list[tuple[str, Goods, bytes]]:
-    """Return kind, place and bytes of what an attempt left: the sample arrays, and its output.
+    """Return kind, place and bytes of what an attempt left: sample arrays, output, layer table.
 
     Each is compressed, and lies in the store under the digest of what is stored.
     """
     log = merged_log(folder)
-    found = (
+    found = [
         ("samples", merged_samples(folder), "npz", "application/x-npz"),
         ("log", gzip.compress(log, mtime=0) if log else b"", "txt.gz", "application/gzip"),
-    )
+    ]
+    if (folder / LAYERS).exists():
+        table = (folder / LAYER_TABLE).read_bytes()
+        found += [
+            ("layers", (folder / LAYERS).read_bytes(), "csv", "text/csv"),
+            ("layer_table", table, "json", "application/json"),
+        ]
+    output = folder / repeat(0) / OUTPUT
+    if output.exists():
+        found.append(("output", output.read_bytes(), "npz", "application/x-npz"))
     made = []
     for kind, data, ending, media in found:
         if data:

@@ -1,6 +1,6 @@
-"""The child's side of measuring: each phase is one function, a running step in, readings out.
+"""The passes of a clean child: each is one function, a warm step in, readings out.
 
-The order is load, first, warm-up, latency, throughput, memory (`measurement.md` §2). Nothing here
+The order is latency, throughput, memory (`measurement.md` §2), after `warming`. Nothing here
 computes a figure that gets published: samples and counters leave the process as they are.
 """
 
@@ -11,16 +11,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
+from typing import Final
 
-from farm.schema import Effort, Phase
-from farm.stats.percentiles import needed_n, published_n
-from farm.stats.spread import outlier_bound
-from farm.stats.warmup import WINDOW, block_is_full, half_width, steady
-from workers.bench import LABEL_PREEMPTED, LABEL_UNEXPLAINED, Bench, Clock, Samples
-from workers.record import Edge, MemoryReading, WarmUp
+from msgspec import UNSET, structs
 
-_FIRST_LOOK, _MOST = 32, 131_072
-_WARM_AT_LEAST_NS = 300_000_000
+from farm.schema import Effort
+from farm.stats.stopping import MOST, enough, next_look, out_of_time
+from farm.stats.warmup import half_width
+from workers.backends import Accelerator
+from workers.bench import LABEL_ALLOC, LABEL_COMPILE, Bench, Clock, Samples
+from workers.energy import measure as energy_of
+from workers.labels import Watch, label_unexplained
+from workers.record import DeviceReading, Edge, EnergyReading, MemoryReading
+from workers.timing import gpu_time_pass, pass_iterations, pipelined, timed_after
+
+_FLOW_NS: Final = 1_000_000_000
 _EVIDENCE_NS = 300_000  # a schedstat read costs 2.9 µs: one per 300 µs of measured time
 _FLOOR_FACTOR = 100  # a step below 100 timer floors is timed in blocks
 
@@ -34,82 +39,51 @@ class LatencyPass:
     flags: list[str]
 
 
-@contextmanager
-def phase(phases: list[Phase], name: str, clock: Clock) -> Iterator[None]:
-    """Record how a phase ended and how long it took; what it raises goes on upwards."""
-    began = clock()
-    status, reason = "done", ""
-    try:
-        yield
-    except BaseException as error:
-        status, reason = "failed", f"{type(error).__name__}: {error}"[:500]
-        raise
-    finally:
-        seconds = (clock() - began) / 1e9
-        phases.append(
-            Phase(name=name, status=status, duration_s=round(seconds, 6), reason=reason)  # type: ignore[arg-type]
-        )
-
-
-def first(bench: Bench) -> tuple[float, object]:
-    """Run iteration 0, synchronised; return its time in ms and what it returned."""
-    began = bench.clock()
-    output = bench.step()
-    if bench.sync is not None:
-        bench.sync()
-    took = bench.clock() - began
-    bench.typical_ns = float(took)
-    return took / 1e6, output
-
-
-def warm_up(bench: Bench, samples: Samples, *, done: int) -> WarmUp:
-    """Run until the step is warm; nothing measured here reaches a statistic.
-
-    done: iterations that already ran (`first`), which a fixed number includes. With `auto` the
-    steady-state rule of `measurement.md` §5 decides, within its cap; 60 s and 30 % of the job's
-    time limit bound it for slow steps, so that no step is unmeasurable.
-    """
-    began = bench.clock()
-    if bench.asked.warmup == "auto":
-        stop = _until_steady(bench, samples, began)
-    else:
-        for _ in range(bench.asked.warmup - done):
-            samples.warmup_ns.append(_timed(bench))
-        stop = "fixed"
-    if samples.warmup_ns:
-        bench.typical_ns = median(samples.warmup_ns[-32:])
-    elif not done:
-        bench.typical_ns = 0.0
-    return WarmUp(
-        iterations=done + len(samples.warmup_ns),
-        seconds=(bench.clock() - began) / 1e9,
-        stop=stop,  # type: ignore[arg-type]
-    )
-
-
 def latency(bench: Bench, samples: Samples) -> LatencyPass:
     """Record synchronised iterations until their median is known well enough, or time is up.
 
-    Every iteration is recorded and none is dropped; those during which the thread waited for a
-    core are labelled. The scheduler is asked between blocks, never inside the timed region.
+    Every iteration is recorded and none is dropped; those with a known cause of being slow are
+    labelled. Counters are read between blocks, never inside the timed region.
     """
     floor = timer_floor_ns(bench.clock)
     steps = 1
-    if 0 < bench.typical_ns < _FLOOR_FACTOR * floor:
+    # Another tool's count of iterations is a count of calls: no block of several stands for one.
+    if bench.asked.compat is UNSET and 0 < bench.typical_ns < _FLOOR_FACTOR * floor:
         steps = math.ceil(_FLOOR_FACTOR * floor / bench.typical_ns)
     span = max(bench.typical_ns, 1.0) * steps
     block = max(1, math.ceil(_EVIDENCE_NS / span)) if bench.typical_ns else 1
     width: int | None = None
+    watch = Watch(bench)
     with _collector(bench.asked.gc):
         before = bench.probe.edge()
-        width = _latency_loop(bench, samples, steps=steps, block=block)
+        width = _latency_loop(bench, samples, steps=steps, block=block, watch=watch)
         after = bench.probe.edge()
     flags = ["timer_limited"] if steps > 1 else []
+    flags += ["recompiling"] if watch.seen & LABEL_COMPILE else []
+    flags += ["allocator_growth"] if watch.seen & LABEL_ALLOC else []
     wanted = bench.asked.iterations == "auto"
     if wanted and (width is None or width > bench.effort.half_width_ppm):
         flags.append("precision_not_met")
-    _label_unexplained(samples)
+    label_unexplained(samples)
     return LatencyPass((before, after), floor, steps, width, flags)
+
+
+def device_time(bench: Bench, device: Accelerator, samples: Samples) -> DeviceReading:
+    """Time the step on its device between events, and how long queueing it takes the host."""
+    fitting = pass_iterations(bench.typical_ns, budget_ns=bench.effort.budget_ms * 1_000_000)
+    with _collector(bench.asked.gc):
+        found = gpu_time_pass(
+            bench.step,
+            device,
+            clock=bench.clock,
+            iterations=fitting,
+            prepare=bench.prepare,
+        )
+    samples.gpu_time_ns = found.gpu_time_ns or array("q")
+    samples.enqueue_ns = found.enqueue_ns or array("q")
+    return DeviceReading(
+        enqueue_bound=found.enqueue_bound, reliable=found.reliable, reason=found.reason
+    )
 
 
 @dataclass
@@ -119,42 +93,87 @@ class ThroughputPass:
     edges: tuple[Edge, Edge]
     intervals: int
     seconds: float
+    energy: EnergyReading | None = None
 
 
 def throughput(bench: Bench, samples: Samples) -> ThroughputPass:
-    """Run back to back without a stop per iteration.
+    """Run back to back without a stop per iteration; on a device with events, pipelined.
 
-    At least 1 s and 30 iterations; slow steps until the budget of a pass, then at least 5.
+    At least 1 s and 30 iterations; slow steps until the budget of a pass, then at least 5. Where
+    energy was asked for, the pass is as long as its window.
     """
-    step, clock, stamps = bench.step, bench.clock, samples.completion_ns
-    budget_ns = max(1_000_000_000, bench.effort.budget_ms * 1_000_000)
+    edges: list[Edge] = []
+
+    def flow(at_least_ns: int) -> int:
+        # Here and not around the meter, which idles for seconds before its window.
+        edges.append(bench.probe.edge())
+        done = _flow(bench, samples, at_least_ns)
+        edges.append(bench.probe.edge())
+        return done
+
+    energy = None
     with _collector(bench.asked.gc):
-        before = bench.probe.edge()
-        began = clock()
-        look = began + 1_000_000_000  # nothing but the step and its stamp before there is need
-        while True:
-            step()
-            now = clock()
-            stamps.append(now)
-            if now >= look:
-                n, elapsed = len(stamps), now - began
-                if n >= 30 or (n >= 5 and elapsed >= budget_ns):
-                    break
-                bench.progress("throughput", n)
-        if bench.sync is not None:
-            bench.sync()
-        after = bench.probe.edge()
-    return ThroughputPass((before, after), len(stamps) - 1, (stamps[-1] - stamps[0]) / 1e9)
+        if bench.meter is None:
+            flow(_FLOW_NS)
+        else:
+            energy = energy_of(bench.meter, flow, batch=bench.batch)
+    stamps = samples.completion_ns
+    seconds = (stamps[-1] - stamps[0]) / 1e9
+    return ThroughputPass((edges[0], edges[1]), len(stamps) - 1, seconds, energy)
+
+
+def _flow(bench: Bench, samples: Samples, at_least_ns: int) -> int:
+    """Fill the completion stamps for so long, and for 1 s in any case; return the iterations."""
+    least_ns = max(_FLOW_NS, at_least_ns)
+    budget_ns = max(least_ns, bench.effort.budget_ms * 1_000_000)
+    if bench.accelerator is not None:
+        samples.completion_ns = pipelined(
+            bench.step,
+            bench.accelerator,
+            clock=bench.clock,
+            at_least_ns=least_ns,
+            budget_ns=budget_ns,
+            progress=lambda done: bench.progress("throughput", done),
+        )
+        return len(samples.completion_ns)
+    step, clock, stamps = bench.step, bench.clock, array("q")
+    samples.completion_ns = stamps
+    began = clock()
+    look = began + least_ns  # nothing but the step and its stamp before there is need
+    while True:
+        step()
+        now = clock()
+        stamps.append(now)
+        if now >= look:
+            n, elapsed = len(stamps), now - began
+            if n >= 30 or (n >= 5 and elapsed >= budget_ns):
+                return n
+            bench.progress("throughput", n)
 
 
 def memory(bench: Bench) -> MemoryReading:
     """Return the peaks over five iterations, counted from here and not from the start."""
-    bench.probe.reset_peak()
+    reset_peaks(bench)
     for _ in range(5):
         bench.step()
     if bench.sync is not None:
         bench.sync()
-    return bench.probe.memory()
+    return peaks(bench)
+
+
+def reset_peaks(bench: Bench) -> None:
+    """Start the peaks of host and device memory anew."""
+    bench.probe.reset_peak()
+    if bench.accelerator is not None:
+        bench.accelerator.reset_peaks()
+
+
+def peaks(bench: Bench) -> MemoryReading:
+    """Return the peaks of host and device memory since they were reset."""
+    found = bench.probe.memory()
+    if bench.accelerator is None:
+        return found
+    return structs.replace(found, cuda=bench.accelerator.peaks())
 
 
 def loop(
@@ -193,63 +212,38 @@ def timer_floor_ns(clock: Clock) -> int:
     return int(median(samples))
 
 
-def _timed(bench: Bench) -> int:
-    clock = bench.clock
-    began = clock()
-    output = bench.step()
-    if bench.sync is not None:
-        bench.sync()
-    ended = clock()
-    del output
-    return ended - began
-
-
-def _until_steady(bench: Bench, samples: Samples, began: int) -> str:
-    cap_ns = min(max(10e9, 15 * bench.typical_ns), 60e9, 0.3e9 * bench.effort.timeout_s)
-    medians: list[float] = []
-    start = spent = 0
-    while True:
-        took = _timed(bench)
-        samples.warmup_ns.append(took)
-        spent += took
-        elapsed = bench.clock() - began
-        if block_is_full(len(samples.warmup_ns) - start, spent):
-            medians.append(median(samples.warmup_ns[start:]))
-            start, spent = len(samples.warmup_ns), 0
-            if elapsed >= _WARM_AT_LEAST_NS and steady(medians[-WINDOW:]):
-                return "converged"
-            bench.progress("warmup", len(samples.warmup_ns))
-        if elapsed > cap_ns:
-            return "cap"
-
-
-def _latency_loop(bench: Bench, samples: Samples, *, steps: int, block: int) -> int | None:
+def _latency_loop(
+    bench: Bench, samples: Samples, *, steps: int, block: int, watch: Watch
+) -> int | None:
     fixed = None if bench.asked.iterations == "auto" else bench.asked.iterations
-    most = fixed or _MOST
+    most = fixed or MOST
     into = array("q", bytes(8 * most))
     labels = bytearray(most)
     step = bench.step if steps == 1 else _several(bench.step, steps)
-    look = fixed or _FIRST_LOOK
+    look = fixed or next_look(0)
     budget_ns = bench.effort.budget_ms * 1_000_000
     began = bench.clock()
-    waited = bench.probe.waited_ns()
-    n, width = 0, None
+    watch.start()
+    n = 0
     while n < most:
         end = min(n + block, look, most)
         mark = bench.clock()
-        loop(step, bench.sync, bench.clock, into, n, end)
+        if bench.prepare is None:
+            loop(step, bench.sync, bench.clock, into, n, end)
+        else:
+            timed_after(
+                bench.prepare, step, bench.sync, clock=bench.clock, into=into, begin=n, end=end
+            )
         now = bench.clock()
-        waiting = bench.probe.waited_ns()
-        if waited is not None and waiting is not None and waiting - waited > (now - mark) // 100:
-            labels[n:end] = bytes([LABEL_PREEMPTED]) * (end - n)
-        waited, n = waiting, end
+        if cause := watch.cause(now - mark):
+            labels[n:end] = bytes([cause]) * (end - n)
+        n = end
         spent = now - began
         if fixed is None and n >= look:
-            width = half_width(into[:n])
-            if _is_enough(bench.effort, into[:n], width=width, spent_ns=spent):
+            if _is_enough(bench.effort, into[:n], spent_ns=spent):
                 break
-            look *= 2
-        if fixed is None and spent >= budget_ns and n >= 6:
+            look = next_look(n)
+        if fixed is None and out_of_time(n, spent_ns=spent, budget_ns=budget_ns):
             break
         bench.progress("latency", n)
     samples.latency_ns = array("q", (round(each / steps) for each in into[:n]))
@@ -257,10 +251,14 @@ def _latency_loop(bench: Bench, samples: Samples, *, steps: int, block: int) -> 
     return half_width(into[:n])
 
 
-def _is_enough(effort: Effort, samples: "array[int]", *, width: int | None, spent_ns: int) -> bool:
-    if width is None or width > effort.half_width_ppm or spent_ns < effort.min_time_ms * 1_000_000:
-        return False
-    return not effort.tails or published_n(samples, 99) >= needed_n(99)
+def _is_enough(effort: Effort, samples: "array[int]", *, spent_ns: int) -> bool:
+    return enough(
+        samples,
+        half_width_ppm=effort.half_width_ppm,
+        spent_ns=spent_ns,
+        min_time_ns=effort.min_time_ms * 1_000_000,
+        tail=max(effort.percentiles) if effort.tails else None,
+    ).enough
 
 
 def _several(step: Callable[[], object], count: int) -> Callable[[], object]:
@@ -269,16 +267,6 @@ def _several(step: Callable[[], object], count: int) -> Callable[[], object]:
             step()
 
     return run
-
-
-def _label_unexplained(samples: Samples) -> None:
-    values = samples.latency_ns
-    if not values:
-        return
-    bound = outlier_bound(values)
-    for index, value in enumerate(values):
-        if value > bound and not samples.labels[index]:
-            samples.labels[index] = LABEL_UNEXPLAINED
 
 
 @contextmanager

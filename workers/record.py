@@ -4,11 +4,15 @@ Both are ordinary documents, so the same child runs under the queue, by hand and
 arrays do not travel in the record: they lie in `samples.npz` in the assignment's folder.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from farm.schema import Effort, Failure, Job, Phase
+from farm.schema import Effort, Failure, Instrument, Job, Pass, Phase, WeightSpread
+
+OUTPUT: Final = "output.npz"
+Method = Literal["counter", "integrated", "rapl"]
+Scope = Literal["device", "module", "package"]
 
 
 class Assignment(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.assignment/v1"):
@@ -16,6 +20,9 @@ class Assignment(Struct, frozen=True, kw_only=True, tag_field="schema", tag="far
 
     folder: private to this repeat. bundle: the unpacked user code, "" for installed code.
     npz: the input arrays, "" when inputs are generated. cores: logical CPUs, one per core.
+    accelerator: `cuda:N` among the visible ones, "" for the CPU. passes: what a clean child runs;
+    an instrumented one has instruments in their place, and yields no latency. output: keep what
+    the step returns, whatever its size, as OUTPUT in the folder.
     """
 
     job: Job
@@ -26,6 +33,10 @@ class Assignment(Struct, frozen=True, kw_only=True, tag_field="schema", tag="far
     folder: str
     bundle: str = ""
     npz: str = ""
+    accelerator: str = ""
+    passes: tuple[Pass, ...] = ("latency", "throughput", "memory")
+    instruments: tuple[Instrument, ...] = ()
+    output: bool = False
 
 
 class Edge(Struct, frozen=True, kw_only=True):
@@ -44,6 +55,7 @@ class Edge(Struct, frozen=True, kw_only=True):
     major_faults: int | None
     involuntary_switches: int | None
     suspended_ns: int | None  # boottime − monotonic
+    heat_throttles: int | None = None  # times that heat slowed these cores down
 
 
 class WarmUp(Struct, frozen=True, kw_only=True):
@@ -52,11 +64,116 @@ class WarmUp(Struct, frozen=True, kw_only=True):
     stop: Literal["fixed", "converged", "cap"]
 
 
+class Compiling(Struct, frozen=True, kw_only=True):
+    """The compile phase: iterations until three in a row compiled nothing, and events after it."""
+
+    iterations: int
+    seconds: float
+    recompiles: int
+
+
+class CudaPeaks(Struct, frozen=True, kw_only=True):
+    """The allocator of one visible device since its peaks were reset, weights included.
+
+    Memory that torch did not allocate (the context, libraries, other processes) is not in it. An
+    unknown is None, with its code in `reasons`.
+    """
+
+    visible_index: int
+    allocated_peak_bytes: int | None
+    reserved_peak_bytes: int | None
+    requested_peak_bytes: int | None
+    inactive_split_peak_bytes: int | None
+    alloc_retries: int | None
+    reasons: dict[str, str] = {}
+
+
+class DeviceReading(Struct, frozen=True, kw_only=True):
+    """How the device-time pass went; its arrays lie in `samples.npz`. reason: why it has none."""
+
+    enqueue_bound: bool
+    reliable: bool
+    reason: str = ""
+
+
+class EnergyReading(Struct, frozen=True, kw_only=True):
+    """What an energy window found, in J, W, s and °C; None has its code in reasons.
+
+    edge_j: what the ends of the window leave open. iterations: inside it.
+    """
+
+    energy_gross_j: float | None = None
+    energy_net_j: float | None = None
+    energy_per_iteration_j: float | None = None
+    energy_per_item_j: float | None = None
+    energy_uncertainty_j: float | None = None
+    power_mean_w: float | None = None
+    power_idle_w: float | None = None
+    window_s: float | None = None
+    update_period_ms: float | None = None
+    energy_method: Method | None = None
+    energy_scope: Scope | None = None
+    temperature_before_c: float | None = None
+    temperature_after_c: float | None = None
+    notes: list[str] = []
+    windows: int = 0
+    iterations: int | None = None
+    edge_j: float | None = None
+    reasons: dict[str, str] = {}
+
+    @property
+    def why(self) -> str:
+        """Why there is no energy at all, or ""."""
+        return self.reasons["energy_gross_j"] if self.energy_gross_j is None else ""
+
+
 class MemoryReading(Struct, frozen=True, kw_only=True):
     rss_after_load_bytes: int | None
     rss_peak_bytes: int | None
     rss_peak_lifetime_bytes: int | None
     pss_bytes: int | None
+    cuda: list[CudaPeaks] | None = None
+
+
+class LayerReading(Struct, frozen=True, kw_only=True):
+    """What a layer pass saw; its raw times lie in `layers.npz`.
+
+    layers, types, calls: by row, in the order of their first execution; calls per iteration.
+    attributed: whether the rows are all that an iteration does, so that a rest can be told.
+    """
+
+    method: Literal["wrapped", "hooks", "profiler", "fake"]
+    clock: Literal["wall", "device"]
+    layers: list[str]
+    types: list[str]
+    calls: list[float]
+    warmup: int
+    iterations: int
+    blocks: int
+    attributed: bool = True
+
+
+class CostReading(Struct, frozen=True, kw_only=True):
+    """What a model needs per batch, as `farm.schema.Cost`; None has its code in reasons.
+
+    flops_by_layer: by the qualified name of the module, without what its children count.
+    """
+
+    params_total: int | None = None
+    params_trainable: int | None = None
+    params_unique_bytes: int | None = None
+    buffers_bytes: int | None = None
+    param_dtypes: dict[str, int] | None = None
+    flops_per_batch: int | None = None
+    flops_status: str = "skipped"
+    flops_counter: str | None = None
+    uncounted_ops: list[str] = []
+    flops_coverage: float | None = None
+    attention: str | None = None
+    bytes_lower_bound_per_batch: int | None = None
+    activation_peak_bytes: int | None = None
+    flops_by_layer: dict[str, int] = {}
+    reasons: dict[str, str] = {}
 
 
 class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.record/v1"):
@@ -73,6 +190,7 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
     import_s: float = 0.0
     load_s: float = 0.0
     first_ms: float | None = None
+    compiling: Compiling | None = None
     warmup: WarmUp | None = None
     timer_floor_ns: int = 0
     of_blocks: int = 1
@@ -82,10 +200,16 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
     throughput_iterations: int | None = None
     throughput_window_s: float | None = None
     memory: MemoryReading | None = None
+    device: DeviceReading | None = None
+    energy: EnergyReading | None = None
     effective_threads: dict[str, int] = {}
     affinity: list[int] = []
     precision_observed: dict[str, str] = {}
     resolved: dict[str, str] = {}
     subnormal_share: float | None = None
     output_digest: str = ""
+    layers: LayerReading | None = None
+    weights: WeightSpread | None = None
+    cost: CostReading | None = None
+    reasons: dict[str, str] = {}  # of an instrument that found nothing: null code[: detail]
     flags: list[str] = []

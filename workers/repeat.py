@@ -5,23 +5,27 @@ packages is imported here, before the user's code is loaded, which may bring pac
 names.
 """
 
-import contextlib
 import os
-import sys
+import random
 import time
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from farm.schema import Failure, Phase
-from workers import backends, phases
-from workers.backends import Step
+from workers import backends, instruments, phases, warming
 from workers.bench import Bench, Samples
+from workers.energy import CounterGauge, Meter, update_period
 from workers.host import Host, Probe
+from workers.host.rapl import Rapl
+from workers.host.thermal import temperature_c
 from workers.record import Assignment, Record
+from workers.running import Run, keep_output, print_trace, recorded
 
 _SUBNORMAL_LIMIT: Final = 0.001
+_OUTPUT_BYTES: Final = 1 << 20  # that a job keeps without being asked, for `farm verify`
 
 
 def measure(
@@ -35,13 +39,17 @@ def measure(
         "index": assignment.index,
         "started_at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "flags": [],
+        "reasons": {},
     }
     done: list[Phase] = []
     samples = Samples()
     try:
-        step, bench = _load(assignment, found, done, progress)
-        _run(step, bench, found, done, samples)
-        _note_facts(step, assignment, found)
+        run = _load(assignment, found, done, samples, progress)
+        if assignment.instruments:
+            instruments.run(run)
+        else:
+            _clean(run)
+        _note_facts(run)
     # The user's code may raise anything, also what means to end a process, and whatever it is must
     # end as a stored failure.
     except BaseException as error:
@@ -53,12 +61,13 @@ def _load(
     assignment: Assignment,
     found: dict[str, Any],
     done: list[Phase],
+    samples: Samples,
     progress: Callable[[str, int], None],
-) -> tuple[Step, Bench]:
+) -> Run:
     clock = time.perf_counter_ns
     evidence = Probe(Host(), cpus=assignment.cores)
     progress("load", 0)
-    with phases.phase(done, "load", clock):
+    with recorded(done, "load", clock, instrumented=bool(assignment.instruments)):
         loaded = backends.load(assignment, clock=clock)
     found.update(import_s=loaded.import_s, load_s=loaded.load_s)
     evidence.loaded()
@@ -71,53 +80,86 @@ def _load(
         clock=clock,
         probe=evidence,
         progress=progress,
+        prepare=loaded.step.prepare,
+        compiles=loaded.step.compiles,
+        accelerator=loaded.step.accelerator,
+        meter=_meter(assignment, found, on_gpu=loaded.step.accelerator is not None),
     )
-    return loaded.step, bench
+    return Run(assignment, loaded.step, bench, found, done, samples)
 
 
-def _run(
-    step: Step, bench: Bench, found: dict[str, Any], done: list[Phase], samples: Samples
-) -> None:
-    @contextlib.contextmanager
-    def phase(name: str) -> Iterator[None]:
-        bench.progress(name, 0)
-        with phases.phase(done, name, bench.clock):
-            step.enter(name)
-            yield
+def _meter(assignment: Assignment, found: dict[str, Any], *, on_gpu: bool) -> Meter | None:
+    """Return what reads the energy of the CPU packages, if it was asked for.
 
-    ran = 0
-    if bench.asked.warmup != 0:
-        with phase("first"):
-            found["first_ms"], output = phases.first(bench)
-            found["flags"] += step.check_output(output)
-            del output
-        ran = 1
-    with phase("warmup"):
-        found["warmup"] = phases.warm_up(bench, samples, done=ran)
-    with phase("latency"):
-        _note_latency(phases.latency(bench, samples), found)
-    # A failure in one of these costs its own fields and nothing else, and is told. The step has
-    # just run many times; what it raises now is the user's.
-    with _told(found), phase("throughput"):
-        flow = phases.throughput(bench, samples)
-        found.update(
-            throughput_edges=flow.edges,
-            throughput_iterations=flow.intervals,
-            throughput_window_s=flow.seconds,
-        )
-    with _told(found), phase("memory"):
-        found["memory"] = phases.memory(bench)
-    with phase("check"):  # a step may go wrong after its first call
-        found["flags"] += step.check_output(bench.step())
+    Nobody knows which part of a package's energy is ours, so the reading says whom it may count.
+    """
+    if not assignment.effort.energy or "throughput" not in assignment.passes:
+        return None
+    if on_gpu:  # what the packages take is not what the device takes
+        found["reasons"]["energy"] = "not_supported: no counter of this device is read"
+        return None
+    host, clock = Host(), time.monotonic_ns
+    counter = Rapl(host)
+    period = update_period(counter.read, clock=clock, sleep=time.sleep)
+    return Meter(
+        gauge=CounterGauge(counter, period, clock=clock, sleep=time.sleep),
+        period=period,
+        clock=clock,
+        sleep=time.sleep,
+        rng=random.Random(f"{assignment.job.job_id} {assignment.index}"),
+        others=lambda: None,
+        temperature_c=lambda: temperature_c(host),
+    )
 
 
-@contextlib.contextmanager
-def _told(found: dict[str, Any]) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        _print_trace(error)
-        found["flags"].append("pass_failed")
+def _clean(run: Run) -> None:
+    """Run the passes that were asked for; a step is called no more often than they say."""
+    asked, bench, found = run.asked.passes, run.bench, run.found
+    warming.start(run)
+    if "memory" not in asked:
+        phases.reset_peaks(bench)  # what warming up took is no part of the peak
+    if "latency" in asked:
+        with run.phase("latency"):
+            _note_latency(phases.latency(bench, run.samples), found)
+        _time_device(run)
+    if "throughput" in asked:
+        with run.own("throughput"):
+            flow = phases.throughput(bench, run.samples)
+            found.update(
+                throughput_edges=flow.edges,
+                throughput_iterations=flow.intervals,
+                throughput_window_s=flow.seconds,
+                energy=flow.energy,
+            )
+    else:
+        found["reasons"]["throughput"] = "not_requested"
+    if "memory" in asked:
+        with run.own("memory"):
+            found["memory"] = phases.memory(bench)
+        with run.phase("check"):  # a step may go wrong after its first call
+            output = bench.step()
+            found["flags"] += run.step.check_output(output)
+            if run.asked.index == 0 and not run.asked.output:
+                keep_output(run, output, most=_OUTPUT_BYTES)
+    else:
+        found["memory"] = phases.peaks(bench)
+    if run.asked.output:
+        with run.phase("output"):
+            keep_output(run, bench.step(), most=None)
+
+
+def _time_device(run: Run) -> None:
+    """Time the device itself, where it has events to tell by."""
+    found, bench = run.found, run.bench
+    if bench.accelerator is None:
+        found["reasons"]["gpu_time"] = "not_supported: this device has no events"
+        return
+    if bench.asked.compat is not UNSET:  # its count of iterations is a count of calls
+        found["reasons"]["gpu_time"] = "not_requested"
+        return
+    with run.own("gpu_time"):
+        found["device"] = phases.device_time(bench, bench.accelerator, run.samples)
+        found["flags"] += ["enqueue_bound"] if found["device"].enqueue_bound else []
 
 
 def _note_latency(latency: phases.LatencyPass, found: dict[str, Any]) -> None:
@@ -128,12 +170,13 @@ def _note_latency(latency: phases.LatencyPass, found: dict[str, Any]) -> None:
         half_width_ppm=latency.half_width_ppm,
     )
     found["flags"] += latency.flags
-    if found["warmup"].stop == "cap":
-        found["flags"].append("warmup_not_converged")
 
 
-def _note_facts(step: Step, assignment: Assignment, found: dict[str, Any]) -> None:
+def _note_facts(run: Run) -> None:
     """Note what the step ran as at the end, and where that is not what was leased to it."""
+    step, assignment, found = run.step, run.asked, run.found
+    if found.get("cost") is not None:
+        return  # counting may have spoilt what would be read; the clean children told it
     facts = step.facts()
     affinity = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     found.update(
@@ -155,13 +198,7 @@ def _note_facts(step: Step, assignment: Assignment, found: dict[str, Any]) -> No
 
 
 def _failure(error: BaseException, done: list[Phase]) -> Failure:
-    _print_trace(error)
+    print_trace(error)
     why = backends.explain(error)
     phase = next((each.name for each in reversed(done) if each.status == "failed"), "load")
     return Failure(kind=why.kind, phase=phase, message=why.message, hint=why.hint)
-
-
-def _print_trace(error: BaseException) -> None:
-    # Standard error is the job's log here: it is stored with the profile, not shown in a terminal.
-    traceback.print_exception(error, file=sys.stderr)
-    sys.stderr.flush()

@@ -12,18 +12,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from farm import bundle, identity, schema
 from farm.errors import NoResult
-from farm.schema import Device, Order, Profile, SystemCard
+from farm.hardware import Roofs
+from farm.schema import Asked, Device, Order, Profile, SystemCard
 from farm.store import Store
 from workers import lease
+from workers.assembly import Attempt
 from workers.devices import child_environment, core_names
 from workers.host import Host, neighbours
 from workers.launch import Ended, Limits, ignore, launch
-from workers.measure import Attempt, Interrupted, measure
+from workers.measure import Interrupted, measure
 from workers.record import Assignment
 
 
@@ -32,6 +35,7 @@ class Station:
     """A device of this node, ready to measure; store is None where nothing can be fetched.
 
     flags: doubts that hold for every job of the slot. start: runs one child, as `launch` does.
+    roofs: measured peaks of this system, None while nobody took them.
     """
 
     node: str
@@ -46,6 +50,7 @@ class Station:
     version: str
     host: Host
     start: Callable[..., Ended] = launch
+    roofs: Roofs | None = None
 
     def measure(
         self,
@@ -59,15 +64,17 @@ class Station:
         stop_fd: int,
         on_progress: Callable[[int, str, int], None],
         on_output: Callable[[bytes], None] = ignore,
+        by_hand: Asked | None = None,
     ) -> Profile:
         """Measure a job under the device's lease and return its profile, without artefacts.
 
+        by_hand: says what runs and where the user's files lie, in place of effort and store.
         folder: of this attempt; repeats that ended there are taken over. on_progress: hears the
-        repeat (from 1), the phase and its iterations. on_output: as of `launch`. Raises Interrupted
-        if stopped.
+        repeat (from 1; 0: the instrumented child), the phase and its iterations. on_output: as of
+        `launch`. Raises Interrupted if stopped.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        code, npz = self._staged(order)
+        more = _by_hand(by_hand) if by_hand is not None else self._of_job(order)
         tried = Attempt(
             order=order,
             run_id=run_id,
@@ -78,15 +85,15 @@ class Station:
             device=self.device,
             card=self.card,
             card_id=identity.content_id(schema.encode(self.card)),
-            threads=len(self.device.cpus),
+            threads=order.effort.threads or len(self.device.cpus),
             environment=self.environment,
             flags=self.flags,
             memory_limit="rlimit" if sys.platform == "linux" else "none",
             queue_s=queue_s,
             farm_version=self.version,
             folder=folder,
-            bundle=code,
-            npz=npz,
+            roofs=self.roofs,
+            **more,
         )
         with lease.hold(
             self.device.slot,
@@ -100,6 +107,17 @@ class Station:
                 run=lambda asked: self._child(asked, held.fds, stop_fd, on_progress, on_output),
                 now=lambda: datetime.now(UTC),
             )
+
+    def _of_job(self, order: Order) -> dict[str, Any]:
+        """Return what an attempt at a job runs, and where its staged files lie."""
+        code, npz = self._staged(order)
+        effort = order.effort
+        wanted = {"layers": effort.layers, "flops": effort.flops}
+        return {
+            "bundle": code,
+            "npz": npz,
+            "instruments": tuple(name for name, asked in wanted.items() if asked),
+        }
 
     def _staged(self, order: Order) -> tuple[str, str]:
         """Return where the user's code and input arrays lie now, "" where there are none."""
@@ -136,7 +154,9 @@ class Station:
         before = self.host.processes()
         ended = self.start(
             msgspec.structs.replace(asked, effort=limited),
-            environment=child_environment(os.environ, threads=asked.threads, folder=home),
+            environment=child_environment(
+                os.environ, threads=asked.threads, folder=home, accelerator=asked.accelerator
+            ),
             leases=leases,
             limits=Limits(job_s=effort.timeout_s),
             stop_fd=stop_fd,
@@ -147,6 +167,17 @@ class Station:
         after = self.host.processes()
         shutil.rmtree(home, ignore_errors=True)
         return ended, tuple(neighbours(before, after, cpus=self.device.cpus, seconds=ended.seconds))
+
+
+def _by_hand(asked: Asked) -> dict[str, Any]:
+    return {
+        "bundle": asked.bundle,
+        "npz": asked.npz,
+        "passes": asked.passes,
+        "instruments": asked.instruments,
+        "accelerator": asked.device if asked.device.startswith("cuda") else "",
+        "output": asked.output,
+    }
 
 
 def _pause(seconds: float, stop_fd: int) -> None:

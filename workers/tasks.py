@@ -25,6 +25,7 @@ from farm.ledger import Claim, Held, Ledger
 from farm.schema import Order, Profile
 from farm.store import Denied, StoreError, open_store, place
 from farm.store import Unreachable as Away
+from workers import roofs
 from workers.control import Control, Holding, Listen, Setup, Stop
 from workers.host import Host
 from workers.launch import Ended, launch
@@ -74,6 +75,7 @@ class SlotWorker:
             version=version,
             host=Host(),
             start=start,
+            roofs=roofs.known(Path(setup.state), setup.card.system_id),
         )
         self._stop_r, self._stop_w = os.pipe()
         self._stop: Stop | None = None

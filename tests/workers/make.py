@@ -26,7 +26,7 @@ from farm.schema import (
     SystemCard,
     Workload,
 )
-from workers.record import Edge, MemoryReading, Record, WarmUp
+from workers.record import CostReading, Edge, LayerReading, MemoryReading, Record, WarmUp
 
 MIB = 1 << 20
 
@@ -79,6 +79,52 @@ def arrays(
         "latency_ns": samples.astype(np.int64),
         "label_bits": np.zeros(n, dtype=np.uint8),
     }
+
+
+def instrumented(**changes: Any) -> Record:
+    """The record of an instrumented child: two layers, and a count of everything."""
+    good = Record(
+        index=-1,
+        started_at="2026-11-30T02:00:10.000Z",
+        phases=[
+            Phase(name="layers", status="done", duration_s=1.0, instrumented=True),
+            Phase(name="flops", status="done", duration_s=0.1, instrumented=True),
+        ],
+        layers=LayerReading(
+            method="wrapped",
+            clock="wall",
+            layers=["first", "second"],
+            types=["Linear", "ReLU"],
+            calls=[1.0, 1.0],
+            warmup=5,
+            iterations=20,
+            blocks=10,
+        ),
+        cost=CostReading(
+            params_total=8256,
+            params_trainable=8256,
+            params_unique_bytes=33_024,
+            buffers_bytes=0,
+            param_dtypes={"fp32": 33_024},
+            flops_per_batch=65_536,
+            flops_status="measured",
+            flops_counter="a counter",
+            flops_coverage=1.0,
+            attention="none",
+            bytes_lower_bound_per_batch=40_000,
+            activation_peak_bytes=4096,
+            flops_by_layer={"first": 65_536},
+        ),
+    )
+    return msgspec.structs.replace(good, **changes)
+
+
+def layer_arrays(*, seed: int = 0) -> Mapping[str, NDArray[Any]]:
+    """Times of the two layers, 3 : 1, and of whole iterations 5 % slower than clean ones."""
+    noise = 1 + 0.01 * np.random.default_rng(seed).standard_normal(20)
+    whole = np.array(10e6 * noise, dtype=np.int64)
+    layers = np.array([7.2e6 * noise, 2.4e6 * noise], dtype=np.int64)
+    return {"layer_ns": layers, "profiled_ns": whole, "clean_ns": (whole / 1.05).astype(np.int64)}
 
 
 def job(**changes: Any) -> Job:

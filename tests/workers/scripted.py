@@ -11,7 +11,7 @@ import numpy as np
 from farm.schema import Failure
 from tests.workers import make
 from workers.launch import Ended, Limits
-from workers.record import Assignment
+from workers.record import Assignment, Record
 
 
 class Child:
@@ -57,9 +57,22 @@ class Child:
         if kind:
             failure = Failure(kind=kind, phase="first", message=f"told to fail with {kind}")
             return ended(record=make.record(assignment.index, failure=failure))
-        samples: dict[str, Any] = dict(make.arrays(seed=assignment.index))
+        samples, record = answer(assignment)
         np.savez(Path(assignment.folder) / "samples.npz", **samples)
-        return ended(record=make.record(assignment.index))
+        return ended(record=record)
+
+
+def answer(assignment: Assignment) -> tuple[dict[str, Any], Record]:
+    """The arrays and the record of a child that was asked this and ends well."""
+    if assignment.instruments:
+        asked = assignment.instruments
+        left = {
+            each: None
+            for each, name in (("layers", "layers"), ("cost", "flops"))
+            if name not in asked
+        }
+        return dict(make.layer_arrays()), make.instrumented(**left)
+    return dict(make.arrays(seed=assignment.index)), make.record(assignment.index)
 
 
 def ended(**changes: Any) -> Ended:
@@ -77,6 +90,6 @@ def ended(**changes: Any) -> Ended:
 
 
 def order(repeats: int = 1, **changes: Any) -> Any:
-    """An order that a scripted child answers quickly; changes go to its job's workload."""
-    asked = make.order(repeats)
+    """An order without instruments; changes go to its job's workload."""
+    asked = make.order(repeats, layers=False, flops=False)
     return msgspec.structs.replace(asked, job=make.job(**changes))

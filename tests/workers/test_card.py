@@ -204,6 +204,20 @@ def test_other_software_is_another_system_of_the_same_class(whole: Any, what: st
     assert before.system_class == after.system_class
 
 
+def test_a_machine_without_onnx_runtime_is_the_one_it_was(whole: Any) -> None:
+    """Cards of before the runtime was asked for read as before, and keep their system."""
+    without = card(whole.host)
+    versions = {"torch": "2.13.0+cpu", "numpy": "2.4.6"}
+    cpu = card(whole.host, versions=installed(**versions, onnxruntime="1.32.0"))
+    gpu = card(whole.host, versions=installed(**versions, **{"onnxruntime-gpu": "1.32.0"}))
+
+    assert b"onnxruntime" not in schema.encode(without)
+    assert without.null_reasons.keys() <= {"stable.os.libc"}
+    assert "1.32.0" == cpu.stable.frameworks.onnxruntime == gpu.stable.frameworks.onnxruntime
+    assert without.system_id != cpu.system_id == gpu.system_id
+    assert without.system_class == cpu.system_class
+
+
 def test_where_and_when_do_not_change_the_system(whole: Any) -> None:
     """Equal machines share an id, whatever they are called and whenever they are asked."""
     before = card(whole.host)

@@ -55,6 +55,7 @@ def worker(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
 
 
 PLACES = ("--state-dir", "state", "--lock-dir", "locks")
+LAYERS = (*PLACES, "--profile-layers", "--profile-output")
 
 # words, exit code, what the message holds; a --json is put behind the verb.
 BAD: list[tuple[Sequence[str], int, str]] = [
@@ -75,6 +76,15 @@ BAD: list[tuple[Sequence[str], int, str]] = [
     (["run", "job.json", "--name", "A B", *PLACES], 2, "'A B' is no name of a node"),
     (["run", "job.json", "--state-dir", "job.json"], 2, "cannot make the state folder"),
     (["run", "job.json", "--state-dir", "state", "--lock-dir", "job.json"], 3, "lock folder"),
+    (["run", "job.json", *LAYERS, "other.json"], 2, "'other.json' cannot be a layer CSV"),
+    (["run", "job.json", *LAYERS, "words.csv"], 2, "'words.csv' is no layer CSV"),
+    (["run", "job.json", *LAYERS, ""], 2, "a layer CSV without a name"),
+    (["measure"], 2, "missing argument 'ASKED'"),
+    (["measure", "gone.json"], 2, "cannot read the job 'gone.json'"),
+    (["measure", "empty.json"], 2, "'empty.json' asks for nothing"),
+    (["measure", "job.json"], 2, "expected a document of schema 'farm.asked/v1'"),
+    (["roofs", "--device", "bogus", *PLACES], 2, "unknown device selector 'bogus'"),
+    (["roofs", "--device", "cpu:9", *PLACES], 3, "no device 'cpu:9' here"),
     (["card", "--device", "gpu", *PLACES], 3, "no GPU here"),
     (["card", "--device", "bogus", *PLACES], 2, "known: all, cpu, cpu:0, gpu"),
     (["card", "x"], 2, "unexpected extra argument"),
@@ -95,6 +105,7 @@ def files(tmp_path: Path) -> Path:
     (tmp_path / "job.json").write_bytes(schema.encode(job()))
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "other.json").write_text('{"schema": "farm.profile/v1"}')
+    (tmp_path / "words.csv").write_text("a,b\n")
     return tmp_path
 
 
@@ -290,6 +301,18 @@ def test_a_failure_is_a_profile_and_the_code_that_it_earns(
     assert code == said.code
     assert "failed" == schema.decode(said.out.encode(), Profile).status
     assert words in said.err
+
+
+def test_a_failed_job_has_a_profile_and_no_layers(
+    worker: Callable[..., Said], tmp_path: Path
+) -> None:
+    """What was measured is printed before anything is asked of its layers."""
+    (tmp_path / "job.json").write_bytes(options(fail="unsupported", fail_at="load"))
+
+    said = worker("run", "job.json", *LAYERS, "layers.csv")
+
+    assert (0, "failed") == (said.code, schema.decode(said.out.encode(), Profile).status)
+    assert not (tmp_path / "layers.csv").exists()
 
 
 def test_a_profile_can_go_into_a_file(worker: Callable[..., Said], tmp_path: Path) -> None:

@@ -306,3 +306,16 @@ def test_a_card_shows_the_settings_that_change_numbers() -> None:
 
     expected = {"NVIDIA_TF32_OVERRIDE": "0", "OMP_PROC_BIND": "true"}
     assert expected == measuring_settings(environment)
+
+
+@pytest.mark.seed("S1.20", "S1.21")
+@pytest.mark.parametrize("given", ["0,1", "", None])
+def test_a_child_on_a_gpu_sees_those_that_its_parent_was_given(given: str | None) -> None:
+    """The caller's choice is obeyed, and no other is made; a child on the CPU sees none."""
+    parent = {"PATH": "/bin"} | ({} if given is None else {"CUDA_VISIBLE_DEVICES": given})
+    folder = Path("/f")
+
+    on_gpu = child_environment(parent, threads=1, folder=folder, accelerator="cuda")
+    on_cpu = child_environment(parent, threads=1, folder=folder)
+
+    assert (given, "") == (on_gpu.get("CUDA_VISIBLE_DEVICES"), on_cpu["CUDA_VISIBLE_DEVICES"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.workers.make import MIB, arrays, edge, record
-from workers import figures
+from workers import figures, resources
 from workers.figures import Taken
 from workers.record import Record
 
@@ -21,7 +21,7 @@ def taken(
 
 
 def judged(repeats: list[Taken], wanted: int = 3) -> tuple[str, str, list[str]]:
-    block, _ = figures.latency(repeats)
+    block, _ = figures.latency(repeats, batch=4)
     quality = figures.quality(repeats, block, wanted=wanted, slot_flags=())
     return quality.validity, quality.stability, quality.flags
 
@@ -75,7 +75,7 @@ def test_a_headline_is_the_median_of_process_medians() -> None:
     """Three processes around 10, 10.1 and 10.3 ms: the headline is the middle one."""
     repeats = [taken(i, center) for i, center in enumerate((10.0, 10.1, 10.3))]
 
-    block, nulls = figures.latency(repeats)
+    block, nulls = figures.latency(repeats, batch=4)
 
     assert 10.1 == pytest.approx(block.p50_ms, rel=0.002)
     assert block.p50_lo_ms is not None
@@ -87,7 +87,7 @@ def test_a_headline_is_the_median_of_process_medians() -> None:
 
 def test_one_process_has_no_interval() -> None:
     """A single repeat shows nothing of the spread between processes, and says so."""
-    block, nulls = figures.latency([taken()])
+    block, nulls = figures.latency([taken()], batch=4)
 
     assert (None, False) == (block.p50_lo_ms, block.p50_reliable)
     assert "single_repeat" == nulls["p50_lo_ms"] == nulls["proc_cv"]
@@ -95,7 +95,7 @@ def test_one_process_has_no_interval() -> None:
 
 def test_a_tail_without_enough_samples_has_a_point_and_no_interval() -> None:
     """A p99 of 60 samples is shown, marked, and says how many it needs."""
-    block, nulls = figures.latency([taken(i, n=20) for i in range(3)])
+    block, nulls = figures.latency([taken(i, n=20) for i in range(3)], batch=4)
 
     assert block.p99_ms > 0
     assert (None, False) == (block.p99_lo_ms, block.p99_reliable)
@@ -124,7 +124,7 @@ def test_when_every_repeat_is_contended_the_figure_says_so() -> None:
     repeats = [taken(i, by=record(i, latency_edges=edges)) for i in range(3)]
 
     used = figures.counted(repeats)
-    block, _ = figures.latency(used)
+    block, _ = figures.latency(used, batch=4)
     quality = figures.quality(used, block, wanted=3, slot_flags=())
 
     assert 3 == len(used)
@@ -134,7 +134,7 @@ def test_when_every_repeat_is_contended_the_figure_says_so() -> None:
 
 def test_a_quiet_machine_accuses_nobody() -> None:
     """Neighbours are named only where they disturbed."""
-    block, _ = figures.latency([taken()])
+    block, _ = figures.latency([taken()], batch=4)
 
     assert [] == figures.quality([taken()], block, wanted=1, slot_flags=()).neighbours
 
@@ -155,7 +155,7 @@ def test_unreadable_evidence_never_counts_as_quiet() -> None:
     """Without schedstat `quiet` is unknown."""
     edges = (edge(1, run_ns=None, wait_ns=None), edge(2, run_ns=None, wait_ns=None))
     repeats = [taken(i, by=record(i, latency_edges=edges)) for i in range(3)]
-    block, _ = figures.latency(repeats)
+    block, _ = figures.latency(repeats, batch=4)
 
     assert "unknown" == figures.quality(repeats, block, wanted=3, slot_flags=()).quiet
     assert "not_supported" == repeats[0].nulls["wait_share"]
@@ -181,7 +181,7 @@ def test_a_failed_throughput_pass_is_null_with_its_reason() -> None:
 
 def test_memory_is_the_largest_peak_of_the_repeats() -> None:
     """The peak that a job needs is the largest seen, and the delta is above loading."""
-    block, nulls = figures.memory([taken(i) for i in range(3)])
+    block, nulls = resources.memory([taken(i) for i in range(3)])
 
     assert (130 * MIB, 30 * MIB) == (block.cpu_rss_peak_bytes, block.cpu_inference_delta_bytes)
     assert {} == nulls
@@ -203,6 +203,37 @@ def test_caused_iterations_are_told_from_the_rest(share: float) -> None:
     labels[: int(share * len(labels))] = 1
     found = figures.taken(record(), {**data, "label_bits": labels}, batch=1, neighbours=())
 
-    block, _ = figures.latency([found])
+    block, _ = figures.latency([found], batch=4)
 
     assert 1 - share == pytest.approx(block.clean_share)
+
+
+def test_a_cpu_that_heat_slowed_down_was_throttled() -> None:
+    """A thermal-throttle count that grew during the pass makes it invalid; a VM has no count."""
+
+    def after(count: int) -> Taken:
+        edges = (edge(1, heat_throttles=3), edge(2, heat_throttles=count))
+        return figures.taken(record(latency_edges=edges), arrays(), batch=4, neighbours=())
+
+    hot, cool = after(4), after(3)
+
+    assert ("throttled" in hot.repeat.flags, hot.is_invalid) == (True, True)
+    assert "throttled" not in cool.repeat.flags
+    assert "throttled" not in taken().repeat.flags
+
+
+def test_further_percentiles_come_as_a_list_with_their_intervals() -> None:
+    """Those that were asked for beyond the four; 99.9 needs 3,688 effective samples."""
+    block, nulls = figures.latency([taken(i) for i in range(3)], batch=4, asked=(50, 75, 99.9))
+
+    (p75, p999) = block.percentiles
+    assert (75, True, 99.9, False) == (p75.q, p75.reliable, p999.q, p999.reliable)
+    assert p75.lo_ms is not None
+    assert p75.lo_ms <= p75.value_ms
+    assert {"percentiles.1.lo_ms", "percentiles.1.hi_ms"} <= set(nulls)
+
+
+def test_the_headline_is_given_per_item_as_well() -> None:
+    block, _ = figures.latency([taken(i) for i in range(3)], batch=4)
+
+    assert block.p50_ms / 4 == block.p50_item_ms

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from farm import schema
-from farm.errors import NoVerdict, Refused
+from farm.errors import NoResult, NoVerdict, Refused
 from farm.store import LocalStore
 from farm.store.s3 import S3Store
 from tests.farm import make as farm_make
@@ -87,7 +87,8 @@ def station(tmp_path: Path) -> Station:
 def measured(station: Station, child: Child, repeats: int) -> tuple[schema.Profile, list[str]]:
     said: list[str] = []
     made = Station(**{**station.__dict__, "start": child})
-    return hand.measure(made, order(repeats), say=said.append), said
+    folder = station.lock_dir.with_name("work")
+    return hand.measure(made, order(repeats), say=said.append, folder=folder), said
 
 
 def test_each_phase_of_each_repeat_is_said_once(station: Station) -> None:
@@ -107,12 +108,64 @@ def test_a_repeat_that_replaces_another_says_so(station: Station) -> None:
     assert "repeat 2, in place of a disturbed one: load" in said
 
 
-def test_the_folder_of_the_attempt_is_gone_afterwards(station: Station) -> None:
+# ── what `farm` asks for ─────────────────────────────────────────────────────────────────────────
+
+
+def asked(folder: Path, **changes: Any) -> schema.Asked:
+    folder.mkdir(exist_ok=True)
+    fields = {
+        "job": make.job(),
+        "effort": schema.Effort(repeats=1),
+        "folder": str(folder),
+        "passes": ("latency",),
+        "instruments": ("layers", "flops"),
+    }
+    return schema.Asked(**{**fields, **changes})
+
+
+def test_what_was_asked_runs_and_its_files_lie_in_the_folder(
+    station: Station, tmp_path: Path
+) -> None:
+    """Passes and instruments as asked, whatever the effort says; nothing else is left behind."""
+    child, folder = Child(), tmp_path / "out"
+    made = Station(**{**station.__dict__, "start": child})
+
+    profile = hand.once(made, asked(folder), say=lambda _line: None)
+
+    assert [("latency",), ()] == [each.passes for each in child.asked]
+    assert [(), ("layers", "flops")] == [each.instruments for each in child.asked]
+    assert isinstance(profile.layers, schema.Layers)
+    assert {"card.json", "output.log", "samples.npz", "layers.csv", "layer_table.json"} == {
+        each.name for each in folder.iterdir()
+    }
+
+
+def test_without_passes_the_instruments_are_all_there_is(station: Station, tmp_path: Path) -> None:
+    """No clean child runs, and no figure of one is there."""
     child = Child()
+    made = Station(**{**station.__dict__, "start": child})
 
-    measured(station, child, 1)
+    profile = hand.once(made, asked(tmp_path / "out", passes=()), say=lambda _line: None)
 
-    assert not Path(child.asked[0].folder).exists()
+    assert [-1] == [each.index for each in child.asked]
+    assert ("ok", msgspec.UNSET, []) == (profile.status, profile.latency, profile.repeats)
+    assert isinstance(profile.cost, schema.Cost)
+
+
+def test_a_device_that_is_not_here_is_no_result(station: Station, tmp_path: Path) -> None:
+    """CUDA was asked for and the child found none: 3, and no profile of a CPU in its place."""
+    child = Child("no_device")
+    made = Station(**{**station.__dict__, "start": child})
+
+    with pytest.raises(NoResult, match="told to fail with no_device"):
+        hand.once(made, asked(tmp_path / "out", device="cuda:0"), say=lambda _line: None)
+
+    assert "cuda:0" == child.asked[0].accelerator
+
+
+def test_a_document_that_asks_for_nothing_is_refused() -> None:
+    with pytest.raises(Refused, match="asks for nothing"):
+        hand.asked(b'{"schema": "farm.job/v1"}', name="-")
 
 
 # ── exit codes ───────────────────────────────────────────────────────────────────────────────────

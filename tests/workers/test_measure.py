@@ -1,5 +1,6 @@
 """One attempt with scripted children: which repeats run, which are tried again, what is stored."""
 
+import io
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +13,11 @@ from msgspec import UNSET
 
 from farm import schema
 from farm.schema import Failure, Order, Profile
-from tests.workers import make
+from tests.workers import make, scripted
+from workers.assembly import Attempt
+from workers.folders import merged_log, merged_samples
 from workers.launch import Ended
-from workers.measure import Attempt, Interrupted, measure, merged_log, merged_samples
+from workers.measure import Interrupted, measure
 from workers.record import Assignment, Record
 
 NOW = datetime(2026, 11, 30, 2, 0, tzinfo=UTC)
@@ -52,8 +55,8 @@ class Children:
         self.asked.append(assignment.index)
         ended = self.scripts[len(self.asked) - 1](assignment.index)
         if ended.record is not None and ended.record.failure is UNSET:
-            data = make.arrays(seed=assignment.index)
-            np.savez(Path(assignment.folder) / "samples.npz", **data)  # type: ignore[arg-type]
+            data = dict(scripted.answer(assignment)[0])
+            np.savez(Path(assignment.folder) / "samples.npz", **data)
         return ended, ("yes (pid 7), 98 % of a core",)
 
 
@@ -245,3 +248,88 @@ def test_an_unknown_waiting_time_has_its_reason(tmp_path: Path) -> None:
 
     assert "not_probed" == profile.null_reasons["execution.queue_s"]
     assert msgspec.json.decode(schema.encode(profile))["execution"]["queue_s"] is None
+
+
+# ── the instrumented child ───────────────────────────────────────────────────────────────────────
+
+
+def with_instruments(folder: Path, **changes: Any) -> Attempt:
+    return attempt(folder, instruments=("layers", "flops"), **changes)
+
+
+def measured(attempt: Attempt, children: Children) -> Profile:
+    return measure(attempt, run=children, now=lambda: NOW)
+
+
+def instrumented(_index: int) -> Ended:
+    return ended(make.instrumented())
+
+
+def test_one_instrumented_child_follows_the_clean_ones(tmp_path: Path) -> None:
+    """Its blocks stand beside theirs, and its table lies in the attempt's folder."""
+    children = Children(good, good, good, instrumented)
+
+    profile = measured(with_instruments(tmp_path), children)
+
+    assert [0, 1, 2, -1] == children.asked
+    assert isinstance(profile.layers, schema.Layers)
+    assert isinstance(profile.cost, schema.Cost)
+    assert (tmp_path / "layers.csv").read_text().startswith("layer,time_pct,")
+    assert schema.decode(schema.encode(profile), Profile) == profile
+
+
+def test_an_instrumented_child_that_dies_costs_no_latency(tmp_path: Path) -> None:
+    children = Children(good, good, good, lambda _: ended(None, exit_code=None, signal="SIGSEGV"))
+
+    profile = measured(with_instruments(tmp_path), children)
+
+    assert ("ok", 3, None) == (profile.status, len(profile.repeats), profile.layers)
+    assert "phase_failed: crashed in phase latency" == profile.null_reasons["layers"]
+    assert profile.null_reasons["cost"] == profile.null_reasons["layers"]
+
+
+def test_a_job_that_failed_gets_no_instrumented_child(tmp_path: Path) -> None:
+    fault = Failure(kind="oom", phase="load", message="no")
+    children = Children(lambda i: ended(make.record(i, failure=fault)))
+
+    profile = measured(with_instruments(tmp_path), children)
+
+    assert ([0], "failed") == (children.asked, profile.status)
+
+
+def test_an_instrumented_child_that_ended_is_taken_over(tmp_path: Path) -> None:
+    """A crash after it costs nothing: the next attempt finds all four."""
+    measured(with_instruments(tmp_path), Children(good, good, good, instrumented))
+
+    again = measured(with_instruments(tmp_path), Children())
+
+    assert isinstance(again.layers, schema.Layers)
+
+
+def test_the_arrays_of_the_layer_pass_are_kept_once(tmp_path: Path) -> None:
+    measured(with_instruments(tmp_path), Children(good, good, good, instrumented))
+
+    with np.load(io.BytesIO(merged_samples(tmp_path))) as found:
+        assert (2, 20) == found["layer_ns"].shape
+        assert "latency_ns_2" in found.files
+
+
+def test_alone_its_failure_is_that_of_the_job(tmp_path: Path) -> None:
+    fault = Failure(kind="model_error", phase="load", message="no such thing")
+    children = Children(lambda i: ended(make.record(i, failure=fault)))
+
+    profile = measured(with_instruments(tmp_path, passes=()), children)
+
+    assert ("failed", "model_error") == (profile.status, profile.failure.kind)
+
+
+def test_a_preset_that_counts_calls_takes_no_repeat_anew(tmp_path: Path) -> None:
+    """A disturbed one is marked, and the function is called no more often than was asked."""
+    order = make.order(1)
+    protocol = msgspec.structs.replace(order.job.protocol, compat="rpx")
+    job = msgspec.structs.replace(order.job, protocol=protocol)
+    asked = msgspec.structs.replace(order, job=job)
+
+    profile, ran = run(tmp_path, contended, order=asked)
+
+    assert ([0], "invalid") == (ran, profile.quality.validity)

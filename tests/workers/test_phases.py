@@ -1,138 +1,25 @@
-"""The phases of a child against a simulated clock: what is recorded, and when they stop."""
+"""The passes of a child against a simulated clock: what is recorded, and when they stop."""
 
 import gc
 import random
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from farm.schema import Effort, Phase, Protocol
+from farm.schema import Protocol
+from tests.workers.clockwork import MS, FakeDevice, Machine, bench
 from workers import phases
-from workers.bench import LABEL_PREEMPTED, LABEL_UNEXPLAINED, Bench, Samples
-from workers.record import Edge, MemoryReading
-
-MS = 1_000_000
-
-
-class Machine:
-    """A machine whose time passes only in steps and in clock reads, as a script says."""
-
-    def __init__(self, step_ns: Callable[[int], int], *, read_ns: int = 0) -> None:
-        self.now = 0
-        self.steps = 0
-        self.waited = 0
-        self.phases: list[str] = []
-        self._step_ns, self._read_ns = step_ns, read_ns
-
-    def clock(self) -> int:
-        self.now += self._read_ns
-        return self.now
-
-    def step(self) -> object:
-        self.now += self._step_ns(self.steps)
-        self.steps += 1
-        return None
-
-    def edge(self) -> Edge:
-        return Edge(
-            at_ns=self.now,
-            run_ns=self.now,
-            wait_ns=self.waited,
-            steal_ticks=0,
-            total_ticks=0,
-            psi_some_us=0,
-            nr_throttled=0,
-            major_faults=0,
-            involuntary_switches=0,
-            suspended_ns=0,
-        )
-
-    def waited_ns(self) -> int | None:
-        return self.waited
-
-    def reset_peak(self) -> None:
-        self.phases.append("reset")
-
-    def memory(self) -> MemoryReading:
-        return MemoryReading(
-            rss_after_load_bytes=1, rss_peak_bytes=2, rss_peak_lifetime_bytes=3, pss_bytes=None
-        )
-
-
-def bench(
-    machine: Machine, *, asked: Protocol | None = None, effort: Effort | None = None
-) -> Bench:
-    return Bench(
-        step=machine.step,
-        sync=None,
-        asked=asked or Protocol(),
-        effort=effort or Effort(),
-        batch=1,
-        clock=machine.clock,
-        probe=machine,
-        progress=lambda _phase, _n: None,
-    )
-
-
-def test_a_fixed_warm_up_counts_the_first_iteration() -> None:
-    """`warmup: 5` runs five steps before measuring, the first call among them (C1)."""
-    machine = Machine(lambda _i: MS)
-    on = bench(machine, asked=Protocol(warmup=5))
-
-    phases.first(on)
-    warm = phases.warm_up(on, Samples(), done=1)
-
-    assert (5, "fixed", 5) == (warm.iterations, warm.stop, machine.steps)
-
-
-def test_a_warm_up_ends_when_the_step_is_steady() -> None:
-    """A step that gets faster for 40 iterations is not measured while it does."""
-    machine = Machine(lambda i: MS * (60 - i if i < 40 else 20))
-    on, samples = bench(machine), Samples()
-
-    phases.first(on)
-    warm = phases.warm_up(on, samples, done=1)
-
-    assert "converged" == warm.stop
-    assert machine.steps > 40
-    assert [20 * MS] * 20 == list(samples.warmup_ns[-20:])
-
-
-def test_a_slow_step_converges_within_the_cap() -> None:
-    """A steady 500 ms step is warm after twelve blocks of one iteration, 6 s (rule 6)."""
-    machine = Machine(lambda _i: 500 * MS)
-    on = bench(machine)
-
-    phases.first(on)
-    warm = phases.warm_up(on, Samples(), done=1)
-
-    assert ("converged", 13) == (warm.stop, warm.iterations)
-
-
-@pytest.mark.parametrize(("step_s", "cap_s"), [(0.01, 10.0), (2.0, 30.0), (10.0, 60.0)])
-def test_a_step_that_never_settles_is_capped(step_s: float, cap_s: float) -> None:
-    """The cap is 10 s, 15 iterations of a slow step, and never above a minute."""
-    rng = random.Random(1)
-    machine = Machine(lambda i: int(step_s * 1e9 * (1 + i / 20 + rng.random() / 100)))
-    on = bench(machine)
-    first_ms, _ = phases.first(on)
-
-    warm = phases.warm_up(on, Samples(), done=1)
-
-    assert "cap" == warm.stop
-    longest = step_s * (1 + machine.steps / 20) + 1
-    assert min(cap_s, 15 * first_ms / 1000) <= warm.seconds <= cap_s + longest
-
-
-def test_a_short_time_limit_caps_the_warm_up() -> None:
-    """A warm-up takes at most 30 % of the job's time limit."""
-    machine = Machine(lambda i: MS * (5 + i))
-    on = bench(machine, effort=Effort(timeout_s=10))
-    phases.first(on)
-
-    warm = phases.warm_up(on, Samples(), done=1)
-
-    assert 3.0 <= warm.seconds <= 3.5
+from workers.bench import (
+    LABEL_ALLOC,
+    LABEL_COMPILE,
+    LABEL_GC,
+    LABEL_PREEMPTED,
+    LABEL_UNEXPLAINED,
+    Bench,
+    Samples,
+)
+from workers.energy import CounterGauge, Meter, update_period
+from workers.fakes import FakeClock, FakeCounter, FakeKernels, PowerCurve
 
 
 def test_every_iteration_is_recorded_in_order() -> None:
@@ -284,16 +171,177 @@ def test_the_output_is_released_after_the_clock_stopped() -> None:
     assert [MS] * 10 == list(samples.latency_ns)
 
 
-def test_a_phase_says_how_it_ended() -> None:
-    """A phase that raises is recorded as failed and the error goes on."""
+def test_an_iteration_during_a_collection_is_labelled() -> None:
+    """`gc: on` lets the collector run, and says in which iterations it did."""
     machine = Machine(lambda _i: MS)
-    done: list[Phase] = []
+    on, samples = bench(machine, asked=Protocol(gc="on", iterations=10)), Samples()
 
-    with phases.phase(done, "load", machine.clock):
-        machine.step()
-    with pytest.raises(ValueError, match="no"), phases.phase(done, "first", machine.clock):
-        raise ValueError("no")
+    def step() -> object:
+        if machine.steps == 4:
+            gc.collect()
+        return machine.step()
 
-    assert [("load", "done", 0.001), ("first", "failed", 0.0)] == [
-        (each.name, each.status, each.duration_s) for each in done
-    ]
+    on.step = step
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        phases.latency(on, samples)
+    finally:
+        (gc.enable if was else gc.disable)()
+
+    assert [4] == [index for index, bits in enumerate(samples.labels) if bits & LABEL_GC]
+
+
+def test_a_compile_inside_the_pass_is_labelled_and_flagged() -> None:
+    """A model that compiles again at iteration 50 was not measured as it will run."""
+    machine = Machine(lambda _i: MS)
+    on, samples = bench(machine, asked=Protocol(iterations=80)), Samples()
+
+    class Counted:
+        def events(self) -> int:
+            return 1 + (machine.steps > 50)
+
+        def recompiles(self) -> int:
+            return 0
+
+    on.compiles = Counted()
+
+    found = phases.latency(on, samples)
+
+    assert "recompiling" in found.flags
+    assert [50] == [index for index, bits in enumerate(samples.labels) if bits & LABEL_COMPILE]
+
+
+def test_a_growing_allocator_is_flagged() -> None:
+    """Memory that the device's allocator reserves during the pass is time that it took."""
+    machine = Machine(lambda _i: MS)
+    on, samples = bench(machine, asked=Protocol(iterations=20)), Samples()
+    on.accelerator = FakeDevice(lambda: 1 << (20 + (machine.steps > 7)))
+
+    found = phases.latency(on, samples)
+
+    assert "allocator_growth" in found.flags
+    assert [7] == [index for index, bits in enumerate(samples.labels) if bits & LABEL_ALLOC]
+
+
+# ── a device with a queue of its own ─────────────────────────────────────────────────────────────
+
+
+def device_bench(*, host_ns: int, device_ns: int, **more: Any) -> tuple[Bench, FakeDevice]:
+    """A bench whose steps queue one kernel of a length."""
+    device = FakeDevice()
+    step = FakeKernels(device, host_ns=host_ns, device_ns=device_ns)
+    machine = Machine(lambda _i: 0)
+    on = bench(machine, **more)
+    on.step, on.sync, on.accelerator = step, device.synchronize, device
+    on.clock = device.clock
+    return on, device
+
+
+def test_the_latency_of_a_device_waits_for_it_and_its_own_time_does_not() -> None:
+    """Three metrics, never mixed: host clock with waiting, device clock, queueing (§4)."""
+    on, device = device_bench(host_ns=100_000, device_ns=5 * MS, asked=Protocol(iterations=20))
+    samples = Samples()
+
+    phases.latency(on, samples)
+    on.typical_ns = 5.1 * MS
+    reading = phases.device_time(on, device, samples)
+
+    assert 5.1 * MS == pytest.approx(samples.latency_ns[0], rel=0.01)
+    assert 5.0 * MS == pytest.approx(samples.gpu_time_ns[-1], rel=0.01)
+    assert 0.1 * MS == pytest.approx(samples.enqueue_ns[0], rel=0.01)
+    assert (False, True, "") == (reading.enqueue_bound, reading.reliable, reading.reason)
+
+
+def test_a_loop_that_forgets_to_wait_measures_the_queueing() -> None:
+    """The pitfall that the synchronised loop avoids (pitfall 1)."""
+    on, _ = device_bench(host_ns=100_000, device_ns=5 * MS, asked=Protocol(iterations=20))
+    on.sync = None
+    samples = Samples()
+
+    phases.latency(on, samples)
+
+    assert max(samples.latency_ns) < MS
+
+
+def test_a_device_works_through_its_queue_in_the_throughput_pass() -> None:
+    """At most four in flight, no stop per iteration: the device's pace is the pace (§9)."""
+    on, device = device_bench(host_ns=MS, device_ns=5 * MS)
+    device.most_queued = 0
+    samples = Samples()
+
+    found = phases.throughput(on, samples)
+
+    assert 5.0 * MS == pytest.approx(1e9 * found.seconds / found.intervals, rel=0.01)
+    assert device.most_queued <= 5
+    assert found.intervals >= 29
+
+
+def test_the_peaks_of_a_device_are_reset_with_those_of_the_host() -> None:
+    on, device = device_bench(host_ns=MS, device_ns=MS)
+
+    reading = phases.memory(on)
+
+    assert 1 == device.resets
+    assert reading.cuda is not None
+    assert 1 << 20 == reading.cuda[0].allocated_peak_bytes
+
+
+def test_energy_lengthens_the_pass_to_its_window() -> None:
+    """The window is the throughput pass: 5 s at least, and one reading of it (§11)."""
+    clock = FakeClock()
+    curve = PowerCurve()
+    counter = FakeCounter(clock, curve, period_ns=20 * MS)
+    period = update_period(counter.read, clock=clock, sleep=clock.sleep)
+    machine = Machine(lambda _i: 0)
+    on, samples = bench(machine), Samples()
+
+    def step() -> object:
+        clock.advance(10 * MS)
+        return None
+
+    on.step, on.clock = step, clock
+    on.meter = Meter(
+        gauge=CounterGauge(counter, period, clock=clock, sleep=clock.sleep),
+        period=period,
+        clock=clock,
+        sleep=clock.sleep,
+        rng=random.Random(1),
+        others=lambda: False,
+        temperature_c=lambda: 40.0,
+    )
+
+    found = phases.throughput(on, samples)
+
+    assert found.seconds >= 5.0
+    assert found.energy is not None
+    assert 100.0 == pytest.approx(found.energy.power_mean_w, rel=0.01)
+
+
+def test_a_flushed_cache_is_flushed_outside_the_clock() -> None:
+    """`l2: flushed`: the preparation costs wall time and no sample."""
+    machine = Machine(lambda _i: MS)
+    on, samples = bench(machine, asked=Protocol(iterations=10)), Samples()
+    flushed = []
+
+    def prepare() -> None:
+        flushed.append(machine.now)
+        machine.now += 7 * MS
+
+    on.prepare = prepare
+
+    phases.latency(on, samples)
+
+    assert [MS] * 10 == list(samples.latency_ns)
+    assert 10 == len(flushed)
+
+
+def test_a_preset_counts_calls_and_makes_no_blocks_of_them() -> None:
+    """1000 calls of a function are 1000 calls, however short one is (S1.22)."""
+    machine = Machine(lambda _i: 10, read_ns=30)
+    on, samples = bench(machine, asked=Protocol(compat="rpx", iterations=40)), Samples()
+    on.typical_ns = 10
+
+    found = phases.latency(on, samples)
+
+    assert (40, 40, 1) == (machine.steps, len(samples.latency_ns), found.of_blocks)

@@ -94,6 +94,13 @@ def test_progress_counts_repeats_from_one(bench: Bench) -> None:
     assert [(1, "load", 0), (1, "latency", 40), (2, "load", 0), (2, "latency", 40)] == bench.heard
 
 
+def test_the_instrumented_child_comes_last_and_has_no_number(bench: Bench) -> None:
+    """It is the one of no repeat: 0."""
+    bench.measure(Child(), make.order(1))
+
+    assert [(1, "load", 0), (1, "latency", 40), (0, "load", 0), (0, "latency", 40)] == bench.heard
+
+
 def test_the_device_and_its_cores_are_held_and_handed_to_the_child(bench: Bench) -> None:
     """Nobody else measures there meanwhile; afterwards everybody may."""
     held = []
@@ -116,7 +123,7 @@ def test_the_device_and_its_cores_are_held_and_handed_to_the_child(bench: Bench)
 
 def test_the_child_is_told_its_cores_its_folder_and_its_memory(bench: Bench) -> None:
     """The limit of the effort, or what the machine has to give."""
-    child, limited = Child(), make.order(1, memory_limit_bytes=1 << 30)
+    child, limited = Child(), make.order(1, memory_limit_bytes=1 << 30, layers=False, flops=False)
     bench.measure(child)
     bench.folder = bench.folder.with_name("another")
     bench.measure(child, limited)

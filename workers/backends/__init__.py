@@ -6,17 +6,23 @@ job asks for it; the backends do not know each other.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module, metadata
-from typing import Protocol
+from typing import Any, Protocol
 
-from workers.record import Assignment
+import numpy as np
+from numpy.typing import NDArray
+
+from farm.schema import WeightSpread
+from workers.record import Assignment, CostReading, CudaPeaks, LayerReading
+from workers.timing import Compiles, StreamDevice
 
 Clock = Callable[[], int]
 
 BACKENDS = {
     "torch": "workers.backends.torch.load:load",
+    "onnx": "workers.backends.onnx.load:load",
     "fake": "workers.backends.fake:load",
 }
 _ENTRY_POINTS = "profiling_farm.backends"
@@ -33,6 +39,37 @@ class LoadFailed(Exception):
         self.kind = kind
         self.message = message
         self.hint = hint
+
+
+class NotOffered(Exception):
+    """A backend has no such instrument for this step; code is one of the reasons of a null."""
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__(f"{code}: {detail}" if detail else code)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerAsk:
+    """A layer pass: how many profiled iterations after how many untimed ones, in ten blocks.
+
+    budget_ns: the pass ends after the block during which it is spent; None: all iterations run.
+    """
+
+    iterations: int
+    warmup: int
+    budget_ns: int | None
+    clock: Clock
+    progress: Callable[[str, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerPass:
+    """Raw times in ns: of every layer int64[layers, iterations], of whole iterations int64[]."""
+
+    reading: LayerReading
+    layer_ns: NDArray[np.int64]
+    profiled_ns: NDArray[np.int64]
+    clean_ns: NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +91,32 @@ class StepFacts:
     output_digest: str = ""
 
 
+class Accelerator(StreamDevice[Any], Protocol):
+    """A device with a queue of its own, as `workers.timing` measures it, and an allocator."""
+
+    def reset_peaks(self) -> None: ...
+    def peaks(self) -> list[CudaPeaks]: ...
+    def allocator(self) -> tuple[int, int]: ...
+
+
 class Step(Protocol):
     """One loaded model with its inputs: call it for one iteration."""
 
     @property
     def sync(self) -> Callable[[], None] | None:
         """Wait until the device has finished; None where a call returns finished work."""
+
+    @property
+    def compiles(self) -> Compiles | None:
+        """What counts compile events; None for a backend that compiles nothing."""
+
+    @property
+    def accelerator(self) -> Accelerator | None:
+        """The device that computes; None for the CPU."""
+
+    @property
+    def prepare(self) -> Callable[[], object] | None:
+        """What runs before each timed iteration, outside the clock; None for nothing."""
 
     def __call__(self) -> object:
         """Run one iteration on the prepared inputs; whatever the model raises goes through."""
@@ -72,6 +129,22 @@ class Step(Protocol):
 
     def check_output(self, output: object) -> list[str]:
         """Return the flags that an output earns a callable; raise LoadFailed for a module's."""
+
+    def arrays(self, output: object) -> Mapping[str, NDArray[Any]]:
+        """Return the arrays of an output by name: its own, or output_0, output_1 …"""
+
+    @property
+    def layer_iterations(self) -> int:
+        """How many profiled iterations suit this engine where nobody says."""
+
+    def layers(self, asked: LayerAsk) -> LayerPass:
+        """Return the time of every layer in every profiled iteration; NotOffered where not."""
+
+    def weights(self) -> WeightSpread:
+        """Return how the weights lie; NotOffered where there are none."""
+
+    def cost(self) -> CostReading:
+        """Return what the model needs; it may spoil the model, so it is the last pass."""
 
     def inputs_mutated(self) -> bool:
         """Whether any input differs from what was prepared."""

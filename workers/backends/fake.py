@@ -9,16 +9,29 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
 
 from farm.errors import did_you_mean
-from workers.backends import Clock, Loaded, LoadFailed, StepFacts
-from workers.record import Assignment
+from farm.schema import WeightSpread
+from workers.backends import (
+    Clock,
+    LayerAsk,
+    LayerPass,
+    Loaded,
+    LoadFailed,
+    NotOffered,
+    StepFacts,
+)
+from workers.record import Assignment, CostReading, LayerReading
 
 _MODES = ("spin", "sleep")
-_PHASES = ("load", "first", "warmup", "latency", "throughput", "memory")
+_PHASES = ("load", "first", "warmup", "latency", "throughput", "memory", "layers", "flops")
 _CHUNK_BYTES, _CHUNKS = 64 << 20, 256  # 16 GiB, never touched
 _LINE, _LINES = "x" * ((1 << 20) - 1) + "\n", 100  # 100 MiB
 
@@ -30,8 +43,9 @@ class Options:
     duration_us: length of one iteration, by `mode`: `spin` keeps the core busy, `sleep` leaves it.
     work: instead, so many turns of a counting loop; the same work everywhere, so a slow or a
     disturbed machine takes longer. load_ms: length of loading. fail: what goes wrong when the
-    phase `fail_at` begins: load, first, warmup, latency, throughput or memory. fail_repeat: only
-    in the repeat of this index, -1 in all. fail_once: a file; where it exists nothing fails any
+    phase `fail_at` begins: load, first, warmup, latency, throughput, memory, layers or flops.
+    fail_repeat: only in the repeat of this index, -1 in all; the instrumented child comes after
+    the last. fail_once: a file; where it exists nothing fails any
     more, and failing creates it.
     """
 
@@ -66,7 +80,8 @@ class Fault:
 class FakeStep:
     """Wait, spin or count; hold no inputs and compute nothing."""
 
-    sync = None
+    sync = compiles = accelerator = prepare = None
+    layer_iterations = 100
 
     def __init__(self, options: Options, fault: Fault, *, precision: str, threads: int) -> None:
         self._duration_ns = options.duration_us * 1000
@@ -106,6 +121,52 @@ class FakeStep:
         if output != output:  # only NaN differs from itself
             raise LoadFailed("nonfinite", "the output is not finite")
         return []
+
+    def arrays(self, output: object) -> Mapping[str, NDArray[Any]]:
+        return {"output_0": np.asarray(output)}
+
+    def layers(self, asked: LayerAsk) -> LayerPass:
+        """Time the step as its one layer, each profiled iteration beside a clean one."""
+        whole: tuple[list[int], list[int]] = ([], [])
+        for count in range(asked.warmup + 2 * asked.iterations):
+            began = asked.clock()
+            self()
+            if count >= asked.warmup:
+                whole[count % 2].append(asked.clock() - began)
+        profiled, clean = (np.array(each, dtype=np.int64) for each in whole)
+        reading = LayerReading(
+            method="fake",
+            clock="wall",
+            layers=["step"],
+            types=["Fake"],
+            calls=[1.0],
+            warmup=asked.warmup,
+            iterations=asked.iterations,
+            blocks=asked.iterations,
+        )
+        return LayerPass(
+            reading=reading, layer_ns=profiled[None, :], profiled_ns=profiled, clean_ns=clean
+        )
+
+    def weights(self) -> WeightSpread:
+        raise NotOffered("not_applicable", "it has no weights")
+
+    def cost(self) -> CostReading:
+        """Tell that it computes nothing: zeros that were counted."""
+        return CostReading(
+            params_total=0,
+            params_trainable=0,
+            params_unique_bytes=0,
+            buffers_bytes=0,
+            param_dtypes={},
+            flops_per_batch=0,
+            flops_status="measured",
+            flops_counter="fake",
+            flops_coverage=1.0,
+            attention="none",
+            bytes_lower_bound_per_batch=0,
+            activation_peak_bytes=0,
+        )
 
     def inputs_mutated(self) -> bool:
         return False

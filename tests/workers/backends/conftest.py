@@ -68,8 +68,11 @@ def assign(tmp_path: Path) -> Assign:
 
 
 @pytest.fixture
-def load() -> Iterator[Load]:
-    """Load an assignment in this process, and leave the process as it was."""
+def load(tmp_path: Path) -> Iterator[Load]:
+    """Load an assignment in this process, and leave the process as it was.
+
+    Modules of the test's own folder are forgotten; a library would come back as a second one.
+    """
     path, finders, modules = list(sys.path), list(sys.meta_path), set(sys.modules)
     written = sys.dont_write_bytecode
     with ExitStack() as opened:
@@ -85,7 +88,9 @@ def load() -> Iterator[Load]:
     sys.path[:], sys.meta_path[:] = path, finders
     sys.dont_write_bytecode = written
     for name in set(sys.modules) - modules:
-        if not name.startswith(("torch", "numpy", "workers", "farm")):
+        module = sys.modules[name]
+        places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+        if any(each and Path(each).is_relative_to(tmp_path) for each in places):
             del sys.modules[name]
 
 

@@ -33,7 +33,7 @@ def test_an_unknown_backend_names_the_known_ones(assign):
         backends.load(assign(backend="onyx"), clock=time.perf_counter_ns)
 
     assert "unsupported" == caught.value.kind
-    assert "torch, fake" in caught.value.hint
+    assert "known: torch, onnx, fake" == caught.value.hint
 
 
 def test_an_entry_point_adds_a_backend(assign, tmp_path, child):

@@ -36,10 +36,10 @@ def test_loading_takes_the_time_it_is_told(assign):
 
 
 def test_no_framework_is_needed(child):
-    """The fake backend imports neither torch nor numpy."""
+    """The fake backend imports neither torch nor onnxruntime."""
     said = child(
         "import sys\nimport workers.backends.fake\n"
-        "print(sorted({'torch', 'numpy'} & set(sys.modules)))"
+        "print(sorted({'torch', 'onnxruntime'} & set(sys.modules)))"
     )
 
     assert "[]\n" == said

@@ -27,10 +27,12 @@ def test_equal_calls_give_equal_outputs():
 
 @needs_package
 def test_the_package_itself_is_not_imported():
-    """Only its file is read."""
+    """Only its file is read; another test of this process may have imported it."""
+    before = "silero_vad" in sys.modules
+
     silero.build()
 
-    assert "silero_vad" not in sys.modules
+    assert before == ("silero_vad" in sys.modules)
 
 
 @needs_package

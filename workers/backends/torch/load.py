@@ -9,15 +9,14 @@ import numpy as np
 from farm.errors import did_you_mean
 from farm.schema import Protocol, Tensor, Workload
 from workers.backends import Clock, Loaded, LoadFailed
-from workers.backends.torch import calling, pools, precision, usercode
-from workers.backends.torch.inputs import Array, arrays
+from workers.backends.inputs import Array, arrays
+from workers.backends.torch import calling, feeding, placing, pools, precision, usercode
 from workers.backends.torch.step import TorchStep
 from workers.record import Assignment
 
 if TYPE_CHECKING:
     import torch
 
-_DEVICE = "cpu"
 _OPTIONS = ("arrays",)
 _HOW = "a factory that accepts `precision` casts itself; or declare `precision: unspecified`"
 
@@ -30,7 +29,8 @@ def load(assignment: Assignment, *, clock: Clock) -> Loaded:
     """
     began = clock()
     workload, protocol = assignment.job.workload, assignment.job.protocol
-    ref = workload.model.ref
+    place = placing.place(assignment)
+    feeding.check(protocol, on_gpu=place.accelerator is not None)
     wanted = _wanted(workload, assignment.bundle)
     resolved = {"arrays": wanted, "denormals": "as_is"}
     if wanted == "torch":
@@ -38,22 +38,24 @@ def load(assignment: Assignment, *, clock: Clock) -> Loaded:
     elif protocol.denormals == "flush":
         resolved["denormals"] = "not_supported"
     pools.prepare_numpy(assignment.threads)
-    named = usercode.fetch(ref, bundle=assignment.bundle)
+    named = usercode.fetch(workload.model.ref, bundle=assignment.bundle)
     imported = clock()
 
     given = arrays(workload.inputs, batch=workload.batch, npz=assignment.npz)
-    made, inputs = _build(named, workload, given=given, resolved=resolved)
+    made, inputs = _build(named, workload, given=given, resolved=resolved, device=place.device)
     torch_too = resolved["arrays"] == "torch"
     if torch_too:
         resolved["denormals"] = _prepare(assignment.threads, protocol)
     pools.check(assignment.threads, torch_too=torch_too)
-    resolved["kind"] = made.kind
     step = TorchStep(
         made,
         inputs,
+        fed=feeding.feed(made.target, inputs, protocol, place),
         declared=workload.precision,
-        resolved=resolved,
+        batch=workload.batch,
+        resolved={**resolved, "kind": made.kind, **place.told},
         state=_gradients(protocol) if torch_too else ExitStack(),
+        accelerator=place.accelerator,
     )
     return Loaded(step=step, import_s=(imported - began) / 1e9, load_s=(clock() - imported) / 1e9)
 
@@ -79,15 +81,20 @@ def _prepare(threads: int, protocol: Protocol) -> str:
 
 
 def _build(
-    named: object, workload: Workload, *, given: Mapping[str, Array], resolved: dict[str, str]
+    named: object,
+    workload: Workload,
+    *,
+    given: Mapping[str, Array],
+    resolved: dict[str, str],
+    device: str,
 ) -> tuple[calling.Made, Mapping[str, object]]:
     """Return what is called and its inputs; `resolved` learns if tensors are needed after all."""
     tensors = None
     if resolved["arrays"] == "torch":
-        tensors = _tensors(given, workload.inputs.spec)
+        tensors = _tensors(given, workload.inputs.spec, device)
     inputs: Mapping[str, object] = given if tensors is None else tensors
     offer = {
-        "device": _DEVICE,
+        "device": device,
         "precision": workload.precision,
         "batch": workload.batch,
         "inputs": inputs,
@@ -99,26 +106,28 @@ def _build(
         return made, inputs
     if tensors is None:
         resolved["arrays"] = "torch"
-        tensors = _tensors(given, workload.inputs.spec)
-    return _cast(made, tensors, declared=workload.precision)
+        tensors = _tensors(given, workload.inputs.spec, device)
+    return _cast(made, tensors, declared=workload.precision, device=device)
 
 
 def _cast(
-    made: calling.Made, inputs: "Mapping[str, torch.Tensor]", *, declared: str
+    made: calling.Made, inputs: "Mapping[str, torch.Tensor]", *, declared: str, device: str
 ) -> "tuple[calling.Made, Mapping[str, torch.Tensor]]":
     module = made.target
     assert calling.is_module(module), "only a module comes here"
-    module = module.eval().to(_DEVICE)
+    module = module.eval().to(device)
     if not made.casts:
         module = precision.cast_module(module, declared)
     cast = calling.Made(target=module, kind=made.kind, casts=made.casts)
     return cast, precision.cast_inputs(inputs, declared)
 
 
-def _tensors(given: Mapping[str, Array], spec: Mapping[str, Tensor]) -> "dict[str, torch.Tensor]":
+def _tensors(
+    given: Mapping[str, Array], spec: Mapping[str, Tensor], device: str
+) -> "dict[str, torch.Tensor]":
     import torch
 
-    tensors = {name: torch.from_numpy(np.array(each)) for name, each in given.items()}
+    tensors = {name: torch.from_numpy(np.array(each)).to(device) for name, each in given.items()}
     for name, tensor in spec.items():
         if tensor.dtype == "bfloat16":
             tensors[name] = tensors[name].to(torch.bfloat16)

@@ -1,6 +1,5 @@
-"""Reading numbers wherever a step keeps them: dtypes, non-finite values, subnormals, a digest."""
+"""Reading numbers wherever a step keeps them: in tensors and arrays, however deep they are."""
 
-import hashlib
 import inspect
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -10,12 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
+from workers.backends import numbers
+
 if TYPE_CHECKING:
     import torch
 
-# Elements looked at in one go, so that looking does not set the process's peak memory.
-_CHUNK = 1 << 20
-_BITS = {"float16": (16, 10), "bfloat16": (16, 7), "float32": (32, 23), "float64": (64, 52)}
+Array = npt.NDArray[Any]
+
+_NUMPY = (*("float16", "float32", "float64", "bool", "uint8"), *("int8", "int16", "int32", "int64"))
 
 
 def leaves(output: object) -> "Iterator[torch.Tensor | npt.NDArray[Any]]":
@@ -30,6 +31,27 @@ def leaves(output: object) -> "Iterator[torch.Tensor | npt.NDArray[Any]]":
             yield from leaves(each)
     elif hasattr(output, "__dataclass_fields__"):
         yield from leaves(vars(output))
+
+
+def named(output: object) -> dict[str, Array]:
+    """Return every leaf as an array: by the key of a flat mapping, else output_0, output_1 …
+
+    Types that numpy does not know, such as bfloat16, come as float32.
+    """
+    found = list(leaves(output))
+    flat = isinstance(output, Mapping) and len(output) == len(found)
+    names = [str(each) for each in output] if flat else []  # type: ignore[attr-defined]
+    names = names or [f"output_{index}" for index in range(len(found))]
+    return {name: _array(leaf) for name, leaf in zip(names, found, strict=True)}
+
+
+def _array(leaf: "torch.Tensor | Array") -> Array:
+    if not is_tensor(leaf):
+        return np.asarray(leaf)
+    plain = leaf.detach().cpu()
+    if str(plain.dtype).removeprefix("torch.") not in _NUMPY:
+        plain = plain.float()
+    return np.asarray(plain.numpy())
 
 
 def unfinished(output: object) -> str | None:
@@ -62,44 +84,19 @@ def is_finite(leaf: "torch.Tensor | npt.NDArray[Any]") -> bool:
         import torch
 
         return not leaf.is_floating_point() or bool(torch.isfinite(leaf).all())
-    array = np.asarray(leaf)
-    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+    return numbers.is_finite(np.asarray(leaf))
 
 
 def subnormal_share(values: "Iterable[torch.Tensor | npt.NDArray[Any]]") -> float | None:
-    """Return the share of floating elements that are subnormal, by their bits; None without any.
-
-    Comparing values would not do: flushed denormals compare equal to zero.
-    """
-    found = total = 0
-    for each in values:
-        for chunk, name in _bits(each):
-            width, mantissa = _BITS[name]
-            exponent = ((1 << (width - 1 - mantissa)) - 1) << mantissa
-            tiny = ((chunk & exponent) == 0) & ((chunk & ((1 << mantissa) - 1)) != 0)
-            found += int(np.count_nonzero(tiny))
-            total += chunk.size
-    return found / total if total else None
+    """Return the share of floating elements that are subnormal; None without any."""
+    return numbers.subnormal_share(
+        (_plain(each), str(each.dtype).removeprefix("torch.")) for each in values
+    )
 
 
 def digest(values: "Iterable[torch.Tensor | npt.NDArray[Any]]") -> str:
     """Return a hash of the bytes, in order: two digests differ where an element does."""
-    found = hashlib.blake2b(digest_size=16)
-    for each in values:
-        found.update(np.ascontiguousarray(_plain(each)).data.cast("B"))
-    return found.hexdigest()
-
-
-def _bits(
-    value: "torch.Tensor | npt.NDArray[Any]",
-) -> Iterator[tuple[npt.NDArray[np.uint64], str]]:
-    name = str(value.dtype).removeprefix("torch.")
-    if name not in _BITS:
-        return
-    flat = _plain(value).reshape(-1)
-    for start in range(0, flat.size, _CHUNK):
-        part = flat[start : start + _CHUNK]
-        yield part.view(f"uint{_BITS[name][0]}").astype(np.uint64), name
+    return numbers.digest(_plain(each) for each in values)
 
 
 def _plain(value: "torch.Tensor | npt.NDArray[Any]") -> npt.NDArray[Any]:

@@ -1,12 +1,17 @@
 """The step that the child measures: a bound call, and what can be told about it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from workers.backends import LoadFailed, StepFacts
-from workers.backends.torch import outputs, pools, precision
-from workers.backends.torch.calling import Made, bind, is_module
+from farm.schema import WeightSpread
+from workers.backends import LayerAsk, LayerPass, LoadFailed, NotOffered, StepFacts
+from workers.backends.torch import cost, layers, outputs, pools, precision, weights
+from workers.backends.torch.calling import Made, is_module
+from workers.backends.torch.compiling import TorchCompiles
+from workers.backends.torch.cuda import TorchCuda
+from workers.backends.torch.feeding import Fed
+from workers.record import CostReading
 
 if TYPE_CHECKING:
     import torch
@@ -17,25 +22,33 @@ _DECLARE = "say `kind: factory` where the reference builds a model"
 class TorchStep:
     """A module or function with its inputs in place.
 
-    On a CPU a call returns finished work, so there is nothing to wait for.
+    On a CPU a call returns finished work, so there is nothing to wait for. accelerator: the device
+    that computes, and every other visible one, which a model may have put work on (S1.19).
     """
 
-    sync = None
+    layer_iterations = 100
 
     def __init__(
         self,
         made: Made,
         inputs: Mapping[str, object],
         *,
+        fed: Fed,
         declared: str,
+        batch: int,
         resolved: Mapping[str, str],
         state: ExitStack,
+        accelerator: TorchCuda | None = None,
     ) -> None:
+        self.accelerator = accelerator
+        self.sync = None if accelerator is None else accelerator.synchronize
+        self.compiles = TorchCompiles(made.target)
         self._target = made.target
         self._casts = made.casts
-        self._run: Callable[[], object] = bind(made.target, inputs)
+        self._run, self.prepare = fed.run, fed.prepare
         self._inputs = inputs
         self._declared = declared
+        self._batch = batch
         self._resolved = dict(resolved)
         self._state = state
         self._prepared = outputs.digest(outputs.leaves(inputs))
@@ -94,11 +107,38 @@ class TorchStep:
             raise self._failure(flags[0])
         return flags
 
+    def arrays(self, output: object) -> Mapping[str, outputs.Array]:
+        return outputs.named(output)
+
+    def layers(self, asked: LayerAsk) -> LayerPass:
+        return layers.measure(self._whole_module(), self._run, asked, device=self.accelerator)
+
+    def weights(self) -> WeightSpread:
+        found = weights.spread(self._whole_module())
+        if found is None:
+            raise NotOffered("not_applicable", "it has no floating-point weights")
+        return WeightSpread(
+            n=found.n,
+            used=found.used,
+            percentiles=found.percentiles,
+            shares_below=found.shares_below,
+        )
+
+    def cost(self) -> CostReading:
+        module = self._whole_module()
+        return cost.read(module, self._run, self._inputs, batch=self._batch)
+
     def inputs_mutated(self) -> bool:
         return outputs.digest(outputs.leaves(self._inputs)) != self._prepared
 
     def close(self) -> None:
         self._state.close()
+
+    def _whole_module(self) -> "torch.nn.Module":
+        """Return the module; a function has no layers, and nobody knows what it needs."""
+        if self._module is None:
+            raise NotOffered("not_applicable", "a function has no layers that could be told apart")
+        return self._module
 
     @property
     def _module(self) -> "torch.nn.Module | None":

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from workers.backends import LoadFailed
-from workers.backends.torch.calling import Made
+from workers.backends.torch.calling import Made, bind
+from workers.backends.torch.feeding import Fed
 from workers.backends.torch.step import TorchStep
 
 
@@ -15,7 +16,9 @@ def stepped(target, inputs, *, declared="fp32", casts=False):
     return TorchStep(
         Made(target=target, kind=kind, casts=casts),
         inputs,
+        fed=Fed(run=bind(target, inputs), prepare=None),
         declared=declared,
+        batch=1,
         resolved=resolved,
         state=ExitStack(),
     )

@@ -3,7 +3,7 @@ import pytest
 
 from farm.schema import Inputs, Tensor
 from workers.backends import LoadFailed
-from workers.backends.torch.inputs import arrays
+from workers.backends.inputs import arrays
 
 
 def drawn(tensor, *, seed=0, batch=4, name="x"):

@@ -1,0 +1,169 @@
+"""The laws of all peaks together: what is measured, kept, tried again, and said."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm import schema
+from farm.errors import NoResult
+from farm.hardware import Roofs, peaks
+from farm.schema import Failure
+from tests.workers import make
+from tests.workers.roofs.turns import BUSY, Turns, station
+from workers import lease
+from workers.launch import Ended
+from workers.measure import Interrupted
+from workers.record import Assignment
+from workers.roofs import ensure, lines, load, measure
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+SYSTEM = make.card().system_id
+
+
+def steady(assignment: Assignment) -> Sequence[float]:
+    """Products at 100 GFLOP/s, streams at 12 GB/s each."""
+    spec = assignment.job.workload.inputs.spec
+    if not spec:
+        batch = assignment.job.workload.batch
+        return [1.0 * batch, batch / 3, batch / 1.5]
+    return [2 * int(each.shape[0]) ** 3 / 100 for each in list(spec.values())[::2]]
+
+
+def quiet(_text: str) -> None:
+    pass
+
+
+def test_every_format_and_every_working_set_is_measured(tmp_path: Path) -> None:
+    said: list[str] = []
+    child = Turns(steady)
+
+    found = measure(station(tmp_path, child), said.append, now=lambda: NOON)
+
+    schema.encode(found)
+    assert (SYSTEM, "test cpu", 1, "2026-11-30T12:00:00Z") == (
+        found.system_id,
+        found.device,
+        found.threads,
+        found.tried_at,
+    )
+    assert ["fp32", "bf16", "fp16"] == [word for word, each in found.products.items() if each]
+    assert found.memory is not None
+    assert 3 == len(found.caches)
+    assert sorted(each.working_set_bytes for each in found.caches) == [
+        each.working_set_bytes for each in found.caches
+    ]
+    assert peaks(found).peak_flops_per_s["fp32"] == pytest.approx(1e11, rel=1e-4)
+    assert peaks(found).peak_bytes_per_s == pytest.approx(12e9, rel=1e-4)
+    assert 7 == len(child.asked)
+    assert "fp32: 100.0 GFLOP/s, matrices of 256" in said
+
+
+def test_what_could_not_be_had_is_null_with_its_reason(tmp_path: Path) -> None:
+    """The caches of this machine are not shown; bf16 is not there; fp16 was disturbed twice."""
+    busy = {"latency_edges": BUSY}
+    no_bf16 = {"failure": Failure(kind="unsupported", phase="load", message="no such kernel")}
+
+    found = measure(station(tmp_path, Turns(steady, {}, no_bf16, busy, busy)), quiet)
+
+    schema.encode(found)
+    assert found.products["bf16"] is None
+    assert found.products["fp16"] is None
+    assert {
+        "cache_bytes": "not_supported: this machine does not show its caches",
+        "products.bf16": "not_supported: unsupported: no such kernel",
+        "products.fp16": "not_probed: contended",
+    } == found.null_reasons
+
+
+# ── once and again ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_known_is_not_measured_again(tmp_path: Path) -> None:
+    child = Turns(steady)
+    first = ensure(station(tmp_path, child), tmp_path / "state", quiet)
+    asked = len(child.asked)
+
+    again = ensure(station(tmp_path, child), tmp_path / "state", quiet)
+
+    assert first == again == load(tmp_path / "state", SYSTEM)
+    assert asked == len(child.asked)
+
+
+@pytest.mark.parametrize(
+    ("unusual", "minutes", "again"),
+    [
+        ({"latency_edges": BUSY}, 9, False),
+        ({"latency_edges": BUSY}, 11, True),
+        ({"failure": Failure(kind="unsupported", phase="load", message="never")}, 11, False),
+    ],
+    ids=["spoiled just now", "spoiled some time ago", "not there at all"],
+)
+def test_a_spoiled_peak_is_tried_again_later(
+    tmp_path: Path, unusual: dict[str, Any], minutes: int, again: bool
+) -> None:
+    now = NOON
+    child = Turns(steady, unusual, unusual)
+    ensure(station(tmp_path, child), tmp_path / "state", quiet, now=lambda: now)
+    child.records.clear()
+    asked = len(child.asked)
+
+    now += timedelta(minutes=minutes)
+    found = ensure(station(tmp_path, child), tmp_path / "state", quiet, now=lambda: now)
+
+    assert again == (len(child.asked) > asked)
+    assert again == (found.products["fp32"] is not None)
+
+
+def test_a_stop_ends_it_and_keeps_nothing(tmp_path: Path) -> None:
+    class Stopped(Turns):
+        def __call__(self, assignment: Assignment, **more: Any) -> Ended:
+            assert more["stop_fd"] == stop
+            return replace(super().__call__(assignment, **more), cause="stopped", record=None)
+
+    stop, other = os.pipe()
+    try:
+        with pytest.raises(Interrupted):
+            ensure(station(tmp_path, Stopped(steady)), tmp_path / "state", quiet, stop_fd=stop)
+    finally:
+        os.close(stop)
+        os.close(other)
+
+    assert load(tmp_path / "state", SYSTEM) is None
+
+
+def test_the_device_is_free_between_trials(tmp_path: Path) -> None:
+    """Each is a job of its own: who waits for the device gets it before the last one ends."""
+    bench = station(tmp_path, Turns(steady))
+
+    def say(_text: str) -> None:
+        lease.Lock(bench.lock_dir / "cpu-0.lease", what="the device").release()
+
+    assert not measure(bench, say).is_empty
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_roofs_are_lines_for_people(tmp_path: Path) -> None:
+    busy = {"latency_edges": BUSY}
+
+    said = list(lines(measure(station(tmp_path, Turns(steady, {}, busy, busy)), quiet)))
+
+    assert "fp32    100.0 GFLOP/s, matrices of 256" == said[0]
+    assert "bf16    –  not_probed: contended" == said[1]
+    assert said[-1].startswith("memory  12.0 GB/s over ")
+    assert said[-1].endswith("(triad 12.0, read 12.0)")
+
+
+def test_no_peak_at_all_is_no_result(tmp_path: Path) -> None:
+    nothing = {"failure": Failure(kind="environment", phase="load", message="no torch")}
+    found: Roofs = measure(station(tmp_path, Turns(steady, *[nothing] * 9)), quiet)
+
+    with pytest.raises(NoResult, match="no peak of this machine could be measured") as caught:
+        list(lines(found))
+    assert "library_missing: environment: no torch" in caught.value.why

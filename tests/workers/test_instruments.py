@@ -1,0 +1,125 @@
+"""The instrumented child: which instruments run on a warm step, and what a failed one costs."""
+
+from typing import Any
+
+import pytest
+
+from farm.schema import Effort, Protocol, WeightSpread
+from tests.workers import make
+from tests.workers.clockwork import MS, Machine, bench
+from workers import instruments
+from workers.backends import LayerAsk, LayerPass, NotOffered
+from workers.record import Assignment, CostReading
+from workers.running import Run
+
+
+class Step:
+    """Notes what is asked of it; says: what an instrument does in place of answering."""
+
+    layer_iterations = 100
+
+    def __init__(self, **says: Exception) -> None:
+        self.says, self.heard, self.asked = says, [], []
+
+    def _answer(self, name: str) -> None:
+        self.heard.append(name)
+        if name in self.says:
+            raise self.says[name]
+
+    def enter(self, phase: str) -> None:
+        self.heard.append(f"enter {phase}")
+
+    def check_output(self, output: object) -> list[str]:
+        return []
+
+    def layers(self, asked: LayerAsk) -> LayerPass:
+        self._answer("layers")
+        self.asked.append(asked)
+        reading = make.instrumented().layers
+        assert reading is not None
+        return LayerPass(reading=reading, **make.layer_arrays())  # type: ignore[arg-type]
+
+    def weights(self) -> WeightSpread:
+        self._answer("weights")
+        return WeightSpread(n=1, used=1, percentiles={}, shares_below={})
+
+    def cost(self) -> CostReading:
+        self._answer("cost")
+        return CostReading(flops_status="measured")
+
+
+def ran(step: Step, *wanted: str, effort: Effort | None = None, warmup: int = 2) -> dict[str, Any]:
+    machine = Machine(lambda _i: MS)
+    on = bench(machine, asked=Protocol(warmup=warmup), effort=effort)
+    assignment = Assignment(
+        job=make.job(),
+        effort=on.effort,
+        index=-1,
+        cores=[0],
+        threads=1,
+        folder=".",
+        passes=(),
+        instruments=wanted,  # type: ignore[arg-type]
+    )
+    run = Run(assignment, step, on, {"flags": [], "reasons": {}}, [])  # type: ignore[arg-type]
+    instruments.run(run)
+    return run.found | {"phases": run.done}
+
+
+def test_the_model_is_spoilt_last() -> None:
+    """Counting may move it to where it cannot run: layers and weights come before."""
+    step = Step()
+
+    found = ran(step, "flops", "weights", "layers")
+
+    heard = [each for each in step.heard if not each.startswith("enter")]
+    assert ["layers", "weights", "cost"] == heard
+    assert all(each.instrumented for each in found["phases"])
+
+
+@pytest.mark.seed("S0.4", "S0.5", "S0.7")
+@pytest.mark.parametrize(("asked", "iterations", "warmup"), [(0, 100, 5), (101, 101, 6), (1, 1, 5)])
+def test_a_layer_pass_has_the_iterations_asked_for_after_its_own_warm_up(
+    asked: int, iterations: int, warmup: int
+) -> None:
+    """A hundred where nobody says; 5 or a twentieth, rounded up, before them (G1)."""
+    step = Step()
+
+    ran(step, "layers", effort=Effort(layer_iterations=asked))
+
+    assert [(iterations, warmup)] == [(each.iterations, each.warmup) for each in step.asked]
+
+
+def test_a_layer_pass_of_a_job_has_a_budget_and_one_by_hand_has_none() -> None:
+    step = Step()
+
+    ran(step, "layers", effort=Effort(layer_budget_ms=1500))
+    ran(step, "layers", effort=Effort(layer_budget_ms=0))
+
+    assert [1_500_000_000, None] == [each.budget_ns for each in step.asked]
+
+
+def test_an_instrument_that_fails_costs_its_own_fields() -> None:
+    found = ran(Step(layers=RuntimeError("no")), "layers", "flops")
+
+    assert "layers" not in found
+    assert "phase_failed: RuntimeError: no" == found["reasons"]["layers"]
+    assert "measured" == found["cost"].flops_status
+    assert ["pass_failed"] == found["flags"]
+
+
+def test_an_instrument_that_is_not_offered_is_no_failure() -> None:
+    why = NotOffered("not_applicable", "a function has no layers")
+
+    found = ran(Step(layers=why), "layers", "flops")
+
+    assert "not_applicable: a function has no layers" == found["reasons"]["layers"]
+    assert [] == found["flags"]
+
+
+def test_only_what_was_asked_for_runs() -> None:
+    step = Step()
+
+    found = ran(step, "flops")
+
+    assert ("layers" in found, "cost" in found) == (False, True)

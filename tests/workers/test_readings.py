@@ -1,0 +1,166 @@
+"""What an instrumented child is worth: layers, cost and what limits the step."""
+
+import msgspec
+import pytest
+
+from farm import schema
+from farm.hardware import Product, Roofs, Stream
+from farm.schema import Failure
+from tests.workers import make
+from workers import figures, readings, resources
+from workers.readings import Found, Seen
+from workers.record import CostReading
+
+
+def seen(**changes: object) -> Seen:
+    return Seen(record=make.instrumented(**changes), arrays=make.layer_arrays())
+
+
+def found(what: Seen | None, *, roofs: Roofs | None = None, clean: bool = True) -> Found:
+    taken = figures.taken(make.record(), make.arrays(), batch=4, neighbours=())
+    latency = figures.latency([taken], batch=4)[0] if clean else None
+    memory = resources.memory([taken])[0] if clean else None
+    return readings.found(
+        what,
+        order=make.order(),
+        device=make.device(),
+        latency=latency,
+        memory=memory,
+        roofs=roofs,
+    )
+
+
+def measured_roofs() -> Roofs:
+    """10 GFLOP/s and 1 GB/s: a machine that is slow enough for the figures of `make`."""
+    stream = Stream(
+        working_set_bytes=1 << 30,
+        triad_bytes_per_s=1e9,
+        read_bytes_per_s=1e9,
+        runs=5,
+        taken_at="2026-11-30T02:00:00Z",
+    )
+    product = Product(
+        flops_per_s=1e10, size=512, sizes=[512], runs=5, taken_at="2026-11-30T02:00:00Z"
+    )
+    return Roofs(
+        system_id="5" * 32,
+        system_class="test-cpu_1c",
+        device="test cpu",
+        threads=1,
+        recipe="roofs/1",
+        tried_at="2026-11-30T02:00:00Z",
+        cache_bytes=1 << 20,
+        products={"fp32": product},
+        caches=[],
+        memory=stream,
+    )
+
+
+def test_the_cost_is_per_batch_and_per_item() -> None:
+    """FLOPs per item are a batch's over the batch, MACs are half of them (S1.3)."""
+    cost = found(seen()).blocks["cost"]
+
+    assert (65_536, 16_384, 8_192) == (
+        cost.flops_per_batch,
+        cost.flops_per_item,
+        cost.macs_per_item,
+    )
+
+
+def test_a_profile_keeps_the_five_largest_layers_and_the_table_keeps_all() -> None:
+    came = found(seen())
+
+    layers = came.blocks["layers"]
+    assert came.table is not None
+    assert (2, 2, "first") == (layers.rows, len(came.table.rows), layers.hotspots[0].layer)
+    assert 75.0 == pytest.approx(layers.hotspots[0].share_pct)
+    assert 0.05 == pytest.approx(layers.perturbation, abs=1e-6)
+
+
+def test_a_profiled_iteration_is_no_latency() -> None:
+    """Nothing of an instrumented child reaches the latency block (pitfall 2)."""
+    assert not set(readings._BLOCKS) & {"latency", "throughput", "memory"}
+    assert {"layers", "cost", "estimate", "bounds"} == set(found(seen()).blocks)
+
+
+def test_measured_roofs_tell_what_limits_the_step() -> None:
+    came = found(seen(), roofs=measured_roofs())
+
+    estimate, bounds = came.blocks["estimate"], came.blocks["bounds"]
+    assert ("measured", True) == (estimate.peak_source, estimate.not_measured)
+    assert 65_536 / 1e10 * 1000 == pytest.approx(estimate.compute_ms)
+    assert "overhead" == bounds.measured_bound
+    assert 0 < bounds.mfu < 0.01
+
+
+def test_without_roofs_there_is_no_estimate_and_a_word_how_to_get_them() -> None:
+    came = found(seen())
+
+    assert came.blocks["estimate"] is None
+    assert "farm-worker roofs" in came.nulls["estimate"]
+    assert came.blocks["bounds"].measured_bound is None
+    assert came.blocks["bounds"].heuristic_bound is not None
+
+
+def test_what_was_not_asked_for_is_null_with_that_reason() -> None:
+    came = found(None)
+
+    assert dict.fromkeys(("layers", "cost", "estimate", "bounds")) == came.blocks
+    assert {"not_requested"} == set(came.nulls.values())
+
+
+def test_a_function_has_neither_layers_nor_flops() -> None:
+    """`not_applicable`, as the child says, in every block (S1.7)."""
+    reasons = {"layers": "not_applicable: a function", "flops": "not_applicable: a function"}
+
+    came = found(seen(layers=None, cost=None, reasons=reasons))
+
+    assert {"not_applicable: a function"} == set(came.nulls.values())
+
+
+@pytest.mark.parametrize(("kind", "code"), [("timeout", "timed_out"), ("crashed", "phase_failed")])
+def test_a_child_that_died_costs_its_own_blocks(kind: str, code: str) -> None:
+    came = found(Seen(failure=Failure(kind=kind, phase="layers", message="no")))
+
+    assert {f"{code}: {kind} in phase layers"} == set(came.nulls.values())
+
+
+def test_an_unknown_count_is_null_per_item_as_well() -> None:
+    reading = CostReading(
+        flops_status="partial", reasons={"flops_per_batch": "not_supported: nothing was counted"}
+    )
+
+    came = found(seen(cost=reading))
+
+    for name in ("flops_per_batch", "flops_per_item", "macs_per_item"):
+        assert "not_supported: nothing was counted" == came.nulls[f"cost.{name}"]
+
+
+def test_without_clean_children_nothing_says_what_limits_the_step() -> None:
+    came = found(seen(), roofs=measured_roofs(), clean=False)
+
+    assert (None, "not_requested") == (came.blocks["bounds"], came.nulls["bounds"])
+
+
+@pytest.mark.parametrize("roofs", [None, measured_roofs()])
+def test_every_null_of_the_blocks_has_a_reason_and_every_reason_a_null(
+    roofs: Roofs | None,
+) -> None:
+    """As the encoder of a profile demands it."""
+    for what in (seen(), None, seen(cost=None, reasons={"flops": "error"})):
+        came = found(what, roofs=roofs)
+        plain = {name: msgspec.to_builtins(each) for name, each in came.blocks.items()}
+
+        assert set(came.nulls) == set(schema.null_paths(plain))
+
+
+def test_peaks_of_a_smaller_working_set_hold_for_work_that_fits_into_it() -> None:
+    """What a small model moves is held against the cache's stream, as `hardware.peaks` chooses."""
+    roofs = measured_roofs()
+    assert roofs.memory is not None
+    cache = msgspec.structs.replace(
+        roofs.memory, working_set_bytes=1 << 12, triad_bytes_per_s=5e9, read_bytes_per_s=5e9
+    )
+    both = msgspec.structs.replace(roofs, caches=[cache])
+
+    assert 5e9 == found(seen(), roofs=both).blocks["estimate"].peak_bytes_per_s

@@ -1,0 +1,129 @@
+"""A module that somebody else holds, called in their process and given back as it was.
+
+For notebooks and programs of one's own: nothing is cast, pinned or kept. Gradients are off by
+`no_grad` and not by inference mode, because a module that keeps a tensor of the call could not be
+trained with it afterwards.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from farm.errors import Refused
+from workers.backends.torch import cost, pools, weights
+from workers.backends.torch.calling import bind, is_module
+from workers.backends.torch.outputs import is_tensor, leaves
+from workers.record import CostReading
+
+if TYPE_CHECKING:
+    import torch
+
+_SEED = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Borrowed:
+    """A module with its inputs in place: call it for one iteration.
+
+    sync: waits for the device, None where a call returns finished work. batch: leading dimension.
+    threads: pool sizes as they are.
+    """
+
+    module: "torch.nn.Module"
+    call: Callable[[], object]
+    sync: Callable[[], None] | None
+    inputs: Mapping[str, object]
+    batch: int
+    threads: Mapping[str, int]
+
+    def cost(self) -> CostReading:
+        """Return what the module needs for one call."""
+        return cost.read(self.module, self.call, self.inputs, batch=self.batch)
+
+
+@contextmanager
+def borrowed(model: object, given: object) -> Iterator[Borrowed]:
+    """Call a module in evaluation mode and without gradients; afterwards it is as it was.
+
+    given: a tensor, several in order, a mapping of them by name, or the shape of one, which is
+    drawn from a standard normal in the dtype of the weights; the leading dimension is the batch.
+    Raises Refused for anything else.
+    """
+    import torch
+
+    module = checked(model)
+    inputs = _inputs(module, given)
+    tensors = [each for each in leaves(inputs) if is_tensor(each)]
+    trained = [each for each in module.modules() if each.training]
+    try:
+        for each in trained:
+            each.training = False
+        with torch.no_grad():
+            yield Borrowed(
+                module=module,
+                call=bind(module, inputs),
+                sync=_sync([*module.parameters(), *tensors]),
+                inputs=inputs,
+                batch=tensors[0].shape[0] if tensors[0].ndim else 1,
+                threads=pools.effective(torch_too=True),
+            )
+    finally:
+        for each in trained:
+            each.training = True
+
+
+def checked(model: object) -> "torch.nn.Module":
+    """Return the module, or raise Refused for what is none: nobody can look into a function."""
+    if is_module(model):
+        return model
+    name = getattr(model, "__name__", type(model).__name__)
+    raise Refused(f"{name!r} is no torch module", why="its parameters and layers are asked for")
+
+
+def types(model: object) -> dict[str, str]:
+    """Return the type of every module by its qualified name; that of the whole by ""."""
+    return {name: type(each).__name__ for name, each in checked(model).named_modules()}
+
+
+def holdings(model: object) -> weights.Holdings:
+    """Return what a module holds."""
+    return weights.holdings(checked(model))
+
+
+def spread(model: object, percentiles: Sequence[float]) -> weights.Spread | None:
+    """Return how the magnitudes of its weights lie; None without any."""
+    return weights.spread(checked(model), percentiles)
+
+
+def _inputs(module: "torch.nn.Module", given: object) -> dict[str, object]:
+    if is_tensor(given):
+        return {"input_0": given}
+    if isinstance(given, Mapping) and given and any(map(is_tensor, given.values())):
+        return {str(name): each for name, each in given.items()}
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        several = list(given)
+        if several and all(isinstance(each, int) and each > 0 for each in several):
+            return {"input_0": _drawn(module, several)}
+        if several and any(map(is_tensor, several)):
+            return {f"input_{at}": each for at, each in enumerate(several)}
+    raise Refused(
+        f"{given!r} is no input"[:200], why="a tensor, several, or the shape of one: (1, 3, 32, 32)"
+    )
+
+
+def _drawn(module: "torch.nn.Module", shape: Sequence[int]) -> "torch.Tensor":
+    """Draw from a generator of our own, so that the caller's random numbers stay what they were."""
+    import torch
+
+    first = next((each for each in module.parameters() if each.is_floating_point()), None)
+    drawn = torch.randn(tuple(shape), generator=torch.Generator().manual_seed(_SEED))
+    return drawn if first is None else drawn.to(first.device, first.dtype)
+
+
+def _sync(tensors: "Sequence[torch.Tensor]") -> Callable[[], None] | None:
+    import torch
+
+    kinds = {each.device.type for each in tensors} - {"cpu", "meta"}
+    waits = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}
+    return next((waits[kind] for kind in sorted(kinds) if kind in waits), None)

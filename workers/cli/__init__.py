@@ -1,0 +1,56 @@
+"""`farm-worker`: serve this machine's devices, or use one of them once, without a farm.
+
+Documents go to stdout, talk goes to stderr. The verbs import what they need themselves, so that
+`farm-worker --help` is quick.
+"""
+
+import sys
+from importlib.metadata import version
+
+import click
+
+from farm.errors import BUG, INTERRUPTED, FarmError
+from workers import talk
+from workers.cli import measuring, serving
+
+_HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=talk.Verbs, context_settings=_HELP)
+@click.version_option(version("profiling-farm"), "-V", "--version")
+def cli() -> None:
+    """Measure on this machine: for a farm, or once by hand."""
+
+
+for each in (
+    *(serving.start, measuring.run, measuring.measure, measuring.roofs),
+    *(serving.card, serving.devices),
+):
+    cli.add_command(each)
+
+
+def main(words: list[str] | None = None) -> None:
+    """Run a verb; every error we know is one message and its own exit code.
+
+    words: in place of those of the process.
+    """
+    as_json = "--json" in (sys.argv[1:] if words is None else words)
+    try:
+        # Click hands the code of its Exit back instead of raising it; a verb returns nothing.
+        sys.exit(cli.main(words, prog_name="farm-worker", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        talk.complain(talk.refused(error), as_json, usage=talk.usage(error))
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    except FarmError as error:
+        talk.complain(error, as_json)
+        sys.exit(error.exit_code)
+    # Anything else is our bug; the traceback is the report, in the agent's log or on stderr.
+    except Exception as error:
+        import logging
+
+        logging.basicConfig()
+        logging.getLogger(__name__).exception("a bug in farm-worker")
+        talk.complain(FarmError(f"this is a bug in farm-worker: {type(error).__name__}"), as_json)
+        sys.exit(BUG)

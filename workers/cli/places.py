@@ -1,0 +1,59 @@
+"""Where a node keeps its state, and the device that a verb uses by hand."""
+
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from farm.errors import Refused
+
+if TYPE_CHECKING:
+    from farm.settings import Settings
+    from farm.store import Store
+    from workers.node import Served
+    from workers.station import Station
+
+
+def places(state_dir: str) -> tuple[Path, "Settings"]:
+    """Return the state folder of this node, and the settings."""
+    from farm import settings
+    from workers.node import default_state
+
+    try:
+        found = settings.load({}, env=os.environ, cwd=Path.cwd(), home=Path.home())
+    except FileNotFoundError as error:
+        raise Refused("the current folder is gone", hint="cd to another one") from error
+    state = Path(state_dir) if state_dir else default_state()
+    try:
+        state.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"cannot make the state folder {str(state)!r}", why=str(error)) from error
+    return state.absolute(), found
+
+
+def one(state: Path, *, device: str, name: str, lock_dir: str) -> "Served":
+    from workers.node import offer
+
+    return offer(state, selector=device, name=name, lock_dir=lock_dir, count=1)[0]
+
+
+def station_of(state: Path, served: "Served", *, store: "Store | None") -> "Station":
+    """Return the station of a device that is used by hand."""
+    from workers import roofs
+    from workers.host import Host
+    from workers.station import Station
+
+    return Station(
+        node=served.slot.node,
+        worker=f"{served.slot.node}/{served.device.slot}#hand",
+        device=served.device,
+        card=served.card,
+        environment=served.environment,
+        flags=served.flags,
+        cache=state / "cache",
+        lock_dir=served.lock_dir,
+        store=store,
+        version=version("profiling-farm"),
+        host=Host(),
+        roofs=roofs.known(state, served.card.system_id),
+    )

@@ -1,0 +1,94 @@
+"""What the children of an attempt leave on this disk: records, arrays, what they printed.
+
+A repeat that ended lies in a folder of its own until the profile is stored, so that the next
+attempt takes it over.
+"""
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+from zipfile import BadZipFile
+
+import msgspec
+import numpy as np
+
+from farm import schema
+from farm.schema import LayerTable
+from farm.trace import blocks
+from workers.figures import Arrays
+from workers.record import Record
+
+INSTRUMENTED: Final = "instrumented"  # the folder of that child
+LAYERS: Final = "layers.csv"
+LAYER_TABLE: Final = "layer_table.json"
+_ONCE: Final = ("layer_ns", "profiled_ns", "clean_ns")  # arrays of the instrumented child
+
+
+def repeat(index: int) -> str:
+    """Return the name of the folder of a repeat."""
+    return f"repeat-{index}"
+
+
+def keep(folder: Path, record: Record, neighbours: Sequence[str]) -> None:
+    """Write the record of a child that ended well, whole or not at all."""
+    partial = folder / ".record.tmp"
+    kept = {"record": msgspec.to_builtins(record), "neighbours": list(neighbours)}
+    partial.write_text(json.dumps(kept))
+    partial.rename(folder / "record.json")
+
+
+def read(folder: Path) -> tuple[Record, Arrays, tuple[str, ...]] | None:
+    """Return what a child left: record, arrays, who disturbed it; None unless it is all there."""
+    try:
+        kept = json.loads((folder / "record.json").read_text())
+        record = msgspec.convert(kept["record"], Record)
+        arrays = _arrays(folder / "samples.npz")
+        who = tuple(str(each) for each in kept["neighbours"])
+    except (OSError, EOFError, ValueError, KeyError, BadZipFile, msgspec.ValidationError):
+        return None
+    return record, arrays, who
+
+
+def keep_table(folder: Path, table: LayerTable) -> None:
+    """Write the layer table of an attempt, as a document and as the CSV that people exchange."""
+    text = blocks.text(blocks.rows_of(table), iterations=table.iterations)
+    for name, data in ((LAYER_TABLE, schema.encode(table)), (LAYERS, text.encode())):
+        partial = folder / f".{name}.tmp"
+        partial.write_bytes(data)
+        partial.rename(folder / name)
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    # numpy leaves a file that it opened itself open when it is no archive
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
+        return {name: data[name] for name in data.files}
+
+
+def merged_samples(folder: Path) -> bytes:
+    """Return one npz with the arrays of every repeat, named `<array>_<repeat>`; b"" for none.
+
+    Those of the layer pass have no number: there is one.
+    """
+    arrays: dict[str, Any] = {}
+    for each in sorted(folder.glob("repeat-*/samples.npz")):
+        index = int(each.parent.name.split("-")[1])
+        arrays |= {f"{name}_{index}": found for name, found in _arrays(each).items()}
+    if (folder / INSTRUMENTED / "samples.npz").exists():
+        found = _arrays(folder / INSTRUMENTED / "samples.npz")
+        arrays |= {name: found[name] for name in _ONCE if name in found}
+    if not arrays:
+        return b""
+    out = io.BytesIO()
+    np.savez_compressed(out, allow_pickle=False, **arrays)
+    return out.getvalue()
+
+
+def merged_log(folder: Path) -> bytes:
+    """Return what the children of the attempt printed, repeat after repeat."""
+    parts = []
+    logs = (*sorted(folder.glob("repeat-*/output.log")), folder / INSTRUMENTED / "output.log")
+    for each in filter(Path.exists, logs):
+        parts.append(f"── {each.parent.name} ──\n".encode() + each.read_bytes())
+    return b"\n".join(parts)
