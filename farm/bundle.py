@@ -30,7 +30,7 @@ def put(store: Store, source: bytes | Path, *, ext: str = "tar") -> str:
     return key
 
 
-def publish(store: Store, *, bundles: Mapping[str, Files], npz: Mapping[str, Path]) -> None:
+def publish(store: Store, *, bundles: Mapping[str, Files], npz: Mapping[str, Path | bytes]) -> None:
     """Keep everything that the jobs of a plan name by digest.
 
     Raises Refused if a file changed since the plan was made: its jobs would name other bytes.
@@ -39,9 +39,10 @@ def publish(store: Store, *, bundles: Mapping[str, Files], npz: Mapping[str, Pat
         found, data = pack(files)
         _check_unchanged(digest, found, ", ".join(name for name, _ in files))
         put(store, data)
-    for digest, path in npz.items():
-        _check_unchanged(digest, _sha256(path), path.name)
-        put(store, path, ext="npz")
+    for digest, arrays in npz.items():
+        what = arrays.name if isinstance(arrays, Path) else "the staged inputs"
+        _check_unchanged(digest, _sha256(arrays), what)
+        put(store, arrays, ext="npz")
 
 
 def fetch(store: Store, digest: str, cache: Path) -> Path:

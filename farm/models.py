@@ -3,37 +3,38 @@
 `resnet18` or `zoo:resnet18`    a row of `configs/models.yaml`; its code is installed
 `package.module:callable`       beside the sweep or in the current folder, else installed
 `folder/model.py:callable`      a file; it and what it imports locally travel to the workers
+`folder/model.onnx`             a graph; it and the files with its weights travel
 
 Files are read, no model code runs, so a sweep is planned on machines without torch.
 """
 
+import contextlib
 import functools
-import importlib.machinery
 import os
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from farm import archive, imports, reading, schema
+from farm import archive, graphs, imports, installed, reading, schema
 from farm.errors import NoResult, Refused, did_you_mean
 from farm.schema import Tensor, Written
 
 Kind = Literal["auto", "factory", "step"]
 
 _OURS: Final = Path(__file__).parent
-_PACKAGES: Final = ("farm", "workers")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-_FORMS: Final = "a model is a name of models.yaml, MODULE:CALLABLE or FILE.py:CALLABLE"
-_GRAPHS: Final = (".onnx", ".pt", ".pt2", ".pth", ".jit", ".torchscript", ".safetensors")
+_FORMS: Final = "a model is a name of models.yaml, MODULE:CALLABLE, FILE.py:CALLABLE or FILE.onnx"
+_LATER: Final = (".pt", ".pt2", ".pth", ".jit", ".torchscript", ".safetensors")
 
 
 class ModelRow(Written, frozen=True):
     """A row of `models.yaml`: a model of the zoo, and how one measures it unless told otherwise.
 
+    ref: `module:callable`, or a graph in an installed package, `package/path.onnx`.
     weights: files of installed packages (`package/path`) that count in the digest.
     """
 
@@ -53,12 +54,20 @@ class Zoo(Written, frozen=True, tag_field="schema", tag="farm.models/v1"):
 class Resolved(Struct, frozen=True, kw_only=True):
     """A model and its files by their names in the bundle; defaults: its row, None if it has none.
 
-    The digest is that of the archive of these files: for bundled code it names the bundle.
+    The digest is that of the archive of these files: for bundled code it names the bundle. graph,
+    precision: what an ONNX file says and is; its defaults hold the inputs, where it tells them.
     """
 
     model: schema.Model
     files: archive.Files
     defaults: ModelRow | None = None
+    graph: graphs.Graph | None = None
+    precision: str = ""
+
+    @property
+    def backend(self) -> Literal["torch", "onnx"]:
+        """What runs it, unless somebody says otherwise."""
+        return "torch" if self.graph is None else "onnx"
 
 
 def configs(package: Path = _OURS) -> Path:
@@ -95,6 +104,8 @@ def resolve(
     if name in rows:
         return _of_zoo(name, rows[name])
     folders = [_plain(each) for each in (beside, root) if each is not None]
+    if graphs.is_graph(reference):
+        return _of_graph(reference, folders)
     place, colon, attribute = reference.rpartition(":")
     if not colon or reference.startswith("zoo:"):
         raise _unknown(name, folders, rows)
@@ -116,10 +127,10 @@ def _check_words(reference: str) -> None:
         raise Refused(f"{shown} is no model", why=_FORMS)
     if "://" in reference:
         raise Refused(f"{shown} is no model", why=f"nothing is ever downloaded; {_FORMS}")
-    if reference.lower().endswith(_GRAPHS):
+    if reference.lower().endswith(_LATER):
         raise Refused(
             f"model {shown} is not in this version",
-            why=f"model files cannot be measured yet; {_FORMS}",
+            why=f"of model files only ONNX can be measured yet; {_FORMS}",
             hint="write a function that loads it, and name FILE.py:FUNCTION",
         )
 
@@ -140,27 +151,58 @@ def _unknown(name: str, folders: list[Path], rows: Mapping[str, ModelRow]) -> Re
 
 
 def _of_zoo(name: str, row: ModelRow) -> Resolved:
+    if graphs.is_graph(row.ref):
+        return _graph(_weight(name, row.ref)[1], row.ref, name=name, row=row)
     module, _, attribute = row.ref.partition(":")
-    entry, folder = _installed(module)
+    entry, folder = installed.find(module)
     if entry is None or folder is None:
         raise _absent(name, module)
     _check_offers(entry, attribute, row.ref)
-    files = [*_installed_files(entry, folder), *(_weight(name, each) for each in row.weights)]
+    files = [
+        *_files(installed.sources(entry, folder), folder),
+        *(_weight(name, each) for each in row.weights),
+    ]
     model = schema.Model(name=name, ref=row.ref, source="zoo", digest=_digest(files), kind=row.kind)
     return Resolved(model=model, files=files, defaults=row)
 
 
 def _of_file(place: str, attribute: str, folders: list[Path], kind: Kind) -> Resolved:
+    path, root = _found(place, folders)
+    reference = f"{path.relative_to(root).as_posix()}:{attribute}"
+    return _bundled(path, root, reference, source="file", kind=kind)
+
+
+def _of_graph(place: str, folders: list[Path]) -> Resolved:
+    path, root = _found(place, folders)
+    name = path.relative_to(root).as_posix()
+    return _graph(path, name, name=name)
+
+
+def _found(place: str, folders: list[Path]) -> tuple[Path, Path]:
+    """Return a file and the folder that its name starts from."""
     tried = [_plain(folder / place) for folder in folders]
     path = next((each for each in tried if os.path.isfile(each)), None)
     if path is None:
-        near = [each.name for path in tried for each in path.parent.glob("*.py") if each.is_file()]
+        ending = f"*{Path(place).suffix}"
+        near = [each.name for path in tried for each in path.parent.glob(ending) if each.is_file()]
         looked = " and ".join(dict.fromkeys(str(each.parent) for each in tried))
         hint = did_you_mean(Path(place).name, near)
         raise Refused(f"no file {place!r}", why=f"looked in {looked}", hint=hint)
-    root = next((each for each in folders if path.is_relative_to(each)), path.parent)
-    reference = f"{path.relative_to(root).as_posix()}:{attribute}"
-    return _bundled(path, root, reference, source="file", kind=kind)
+    return path, next((each for each in folders if path.is_relative_to(each)), path.parent)
+
+
+def _graph(path: Path, ref: str, *, name: str, row: ModelRow | None = None) -> Resolved:
+    graph = graphs.read(path)
+    files = graphs.files(path, graph, name=ref)
+    digest = _digest(files)
+    source: Literal["zoo", "file"] = "zoo" if row else "file"
+    model = schema.Model(name=name, ref=ref, source=source, digest=digest, bundled=row is None)
+    row = row or ModelRow(ref=ref)
+    with contextlib.suppress(Refused):  # who needs inputs and has none is told why
+        if row.inputs is UNSET:
+            row = msgspec.structs.replace(row, inputs=graphs.spec(graph.inputs, model=name))
+    precision = graphs.precision(graph)
+    return Resolved(model=model, files=files, defaults=row, graph=graph, precision=precision)
 
 
 def _of_module(
@@ -170,9 +212,11 @@ def _of_module(
     for root in folders:
         path = imports.locate(module, [root])[1]
         # Our own packages, seen from a checkout, are the installed ones and not the user's.
-        if path is not None and not (root == _OURS.parent and module.split(".")[0] in _PACKAGES):
+        if path is not None and not (
+            root == _OURS.parent and module.split(".")[0] in installed.OURS
+        ):
             return _bundled(path, root, reference, source="module", kind=kind)
-    entry, folder = _installed(module)
+    entry, folder = installed.find(module)
     if entry is None or folder is None:
         looked = " and ".join(dict.fromkeys(str(each) for each in folders))
         raise Refused(
@@ -181,7 +225,7 @@ def _of_module(
             hint=did_you_mean(reference, list(rows)),
         )
     _check_offers(entry, attribute, reference)
-    files = _installed_files(entry, folder)
+    files = _files(installed.sources(entry, folder), folder)
     digest = _digest(files)
     model = schema.Model(name=reference, ref=reference, source="module", digest=digest, kind=kind)
     return Resolved(model=model, files=files)
@@ -203,41 +247,7 @@ def _bundled(
     return Resolved(model=model, files=files)
 
 
-# ── looking ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def _installed(module: str) -> tuple[Path | None, Path | None]:
-    """Return the file of an installed module and the folder that its name starts from.
-
-    The parent of our own package comes first, so that a user's folder called `workers` in the
-    current folder does not stand for ours.
-    """
-    top = module.split(".")[0]
-    folders = [str(_OURS.parent), *sys.path]
-    spec = importlib.machinery.PathFinder.find_spec(top, folders)
-    if spec is None:  # an editable install may bring its own finder
-        specs = (finder.find_spec(top, None) for finder in sys.meta_path)
-        spec = next((each for each in specs if each is not None), None)
-    if spec is None:
-        return None, None
-    places = list(spec.submodule_search_locations or [])
-    places += [] if places or not spec.has_location or not spec.origin else [spec.origin]
-    for folder in (Path(each).parent for each in places):
-        if (path := imports.locate(module, [folder])[1]) is not None:
-            return path, folder
-    return None, None
-
-
-def _installed_files(entry: Path, folder: Path) -> archive.Files:
-    """Return our own code by what it imports, any other package by all of its sources.
-
-    Following the imports of a large package takes many seconds, and nobody edits its files.
-    """
-    top = entry.relative_to(folder).parts[0]
-    if top in _PACKAGES:
-        return _files(imports.closure(entry, root=folder, package=top), folder)
-    inside = folder / top
-    return _files({entry, *inside.rglob("*.py")} if inside.is_dir() else {entry}, folder)
+# ── files ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _files(paths: Iterable[Path], root: Path) -> archive.Files:
@@ -253,7 +263,7 @@ def _digest(files: archive.Files) -> str:
 
 def _weight(name: str, resource: str) -> tuple[str, Path]:
     package = resource.split("/")[0]
-    folder = _installed(package)[1]
+    folder = installed.find(package)[1]
     if folder is None or not os.path.isfile(folder / resource):
         raise _absent(name, package if folder is None else resource)
     return resource, folder / resource

@@ -10,20 +10,33 @@ import msgspec
 from msgspec import Struct
 
 from farm import answers, schema
+from farm.costs.record import CostReport
 from farm.errors import Refused, did_you_mean
+from farm.hardware import Roofs
+from farm.interchange import Comparison
+from farm.interchange.document import CallableProfile, RosterValidation
 from farm.report.record import Report
+from farm.trace.documents import LayersRead, LayersTaken
+from farm.trace.matching import LayerComparison
+from farm.trace.sidecar import Sidecar
+from farm.verify import Verified
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _STORED: Final[tuple[type[Struct], ...]] = (
     *(schema.Job, schema.Manifest, schema.Order, schema.Profile, schema.SystemCard, schema.Tag),
-    *(schema.Catalog, schema.CatalogHead),
+    *(schema.Catalog, schema.CatalogHead, schema.LayerTable, Roofs),
+)
+# What the instrument prints, and what it leaves beside or in place of a profile.
+_BY_HAND: Final[tuple[type[Struct], ...]] = (
+    *(CallableProfile, Comparison, CostReport, RosterValidation, Verified),
+    *(LayersTaken, LayersRead, LayerComparison, Sidecar),
 )
 
 
 def things() -> dict[str, type[Struct]]:
     """Return every kind of document by its short name, the middle of its tag, in their order."""
-    kinds: list[type[Struct]] = [*answers.ANSWERS, *_STORED, Report]
+    kinds: list[type[Struct]] = [*answers.ANSWERS, *_STORED, *_BY_HAND, Report]
     return {_name(each): each for each in sorted(kinds, key=_name)}
 
 
@@ -42,7 +55,8 @@ def json_schema(thing: str) -> dict[str, Any]:
         hint = did_you_mean(thing, list(known))
         raise Refused(f"no document {thing!r}", why=f"known: {', '.join(known)}", hint=hint)
     kind = known[thing]
-    made = msgspec.json.schema(kind)
+    # As a reader of the JSON sees it: the default of a field may be a tuple.
+    made = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(kind)))
     inside = made["$defs"]
     for each in inside.values():
         _open(each)

@@ -72,7 +72,7 @@ COLUMNS: Final[Sequence[Column]] = (
         "protocol_",
         integer="version",
         text="warmup iterations input_policy input_scope output_scope l2 gc denormals grad "
-        "autocast_scope clocks",
+        "autocast_scope clocks compat",
     ),
     *_of("job.selector", "selector_", text="kind value exclusive environment"),
     Column("device", "text"),
@@ -90,8 +90,10 @@ COLUMNS: Final[Sequence[Column]] = (
         "execution.effort",
         "effort_",
         text="level",
-        integer="repeats half_width_ppm budget_ms min_time_ms timeout_s memory_limit_bytes",
-        boolean="tails",
+        integer="repeats half_width_ppm budget_ms min_time_ms timeout_s memory_limit_bytes "
+        "layer_iterations layer_budget_ms threads",
+        json="percentiles",
+        boolean="tails energy layers flops",
     ),
     *_of(
         "failure",
@@ -110,14 +112,63 @@ COLUMNS: Final[Sequence[Column]] = (
         "latency",
         integer="n n_eff timer_floor_ns of_blocks",
         real=f"mean_ms std_ms mad_ms iqr_rel min_ms max_ms {_PERCENTILES} proc_cv log_mean "
-        "log_std clean_p50_ms clean_share",
+        "log_std clean_p50_ms clean_share p50_item_ms",
+        json="percentiles",
         boolean="p50_reliable p90_reliable p95_reliable p99_reliable",
     ),
     *_of("throughput", "throughput_", real="throughput_items_per_s lo hi window_s", text="method"),
     *_of(
         "memory",
         integer="cpu_rss_after_load_bytes cpu_rss_peak_bytes cpu_rss_peak_lifetime_bytes "
-        "cpu_pss_bytes cpu_inference_delta_bytes",
+        "cpu_pss_bytes cpu_inference_delta_bytes cuda_allocated_peak_bytes "
+        "cuda_reserved_peak_bytes cuda_requested_peak_bytes cuda_inactive_split_peak_bytes "
+        "cuda_alloc_retries",
+        json="cuda_allocated_peak_bytes_by_visible_device",
+    ),
+    *_of(
+        "gpu_time",
+        "gpu_time_",
+        integer="n",
+        real="p50_ms p50_lo_ms p50_hi_ms std_ms enqueue_p50_ms",
+        boolean="enqueue_bound reliable",
+    ),
+    *_of(
+        "energy",
+        real="energy_gross_j energy_net_j energy_per_iteration_j energy_per_item_j "
+        "energy_uncertainty_j power_mean_w power_idle_w window_s=energy_window_s "
+        "update_period_ms temperature_before_c temperature_after_c",
+        integer="windows=energy_windows",
+        text="energy_method energy_scope",
+        texts="notes=energy_notes",
+    ),
+    *_of(
+        "cost",
+        integer="params_total params_trainable params_unique_bytes buffers_bytes flops_per_batch "
+        "bytes_lower_bound_per_batch activation_peak_bytes",
+        real="flops_per_item macs_per_item flops_coverage",
+        text="flops_status flops_counter attention",
+        json="param_dtypes weights",
+        texts="uncounted_ops",
+    ),
+    *_of(
+        "estimate",
+        text="spec=roofline_spec dtype=roofline_dtype peak_source roofline_bound",
+        real="peak_flops_per_s peak_bytes_per_s arithmetic_intensity_flop_per_byte "
+        "ridge_flop_per_byte attainable_flops_per_s compute_ms memory_ms roofline_ms",
+    ),
+    *_of(
+        "bounds",
+        text="measured_bound heuristic_bound",
+        real="mfu mbu gflops_per_second memory_bandwidth_mbs",
+        boolean="roof_violation",
+    ),
+    *_of(
+        "layers",
+        "layers_",
+        text="method clock",
+        integer="warmup_iterations iterations rows",
+        real="perturbation unattributed_ms profiled_ms clean_ms",
+        json="hotspots",
     ),
     *_of("quality", text="validity stability quiet", texts="flags neighbours"),
     *_of("", json="artifacts null_reasons", texts="warnings"),

@@ -13,12 +13,29 @@ from typing import Any
 import click
 
 from farm import __version__
-from farm.cli import asking, depot, machine, queueing, results, runs, shelf, upkeep, views, watch
+from farm.cli import (
+    asking,
+    depot,
+    instrument,
+    machine,
+    queueing,
+    results,
+    rostering,
+    runs,
+    shelf,
+    upkeep,
+    verifying,
+    views,
+    watch,
+)
 from farm.cli.group import Verbs, refused, usage
 from farm.cli.talk import Talk, stand_aside
 from farm.errors import BUG, FarmError, Stopped
 
-_READING = ("status", "report", "profiles", "watch", "logs", "nodes", "store", "query", "export")
+_READING = (
+    *("status", "report", "profiles", "watch", "logs", "nodes", "store", "query", "export"),
+    *("verify", "aggregate"),
+)
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -45,8 +62,10 @@ cli.add(
 )
 cli.add(
     "Results",
-    *(results.report, shelf.profiles, asking.query, asking.export, results.tag, depot.store),
+    *(results.report, shelf.profiles, verifying.verify, asking.query, asking.export),
+    *(rostering.aggregate, results.tag, depot.store),
 )
+cli.add("One measurement", instrument.profile)
 cli.add(
     "Farm",
     *(machine.up, machine.down, machine.scheduler, views.nodes),

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from farm.report.table import Table
     from farm.store import Store
 
-_UNITS: Final = {"query": "row", "rows": "row", "documents": "document", "series": "point"}
+_UNITS: Final = {
+    "query": "row",
+    "rows": "row",
+    "documents": "document",
+    "series": "point",
+    "layers": "layer",
+    "callable": "document",
+}
+# What a profile may lack, by what is exported.
+_LACKING: Final = {"layers": "a layer table", "callable": "the samples of a latency"}
 _output = click.option(
     *("-o", "--output"), metavar="FILE", shell_complete=completing.file, help="Write it here."
 )
@@ -76,10 +85,15 @@ def query(talk: Talk, sql: str, form: str | None, output: str | None, store: str
         "farm export --as rows -w model=resnet18 -o resnet18.csv",
         "farm export --as series --metric throughput --since 90d -o history.parquet",
         "farm export --as documents -o profiles.jsonl",
+        "farm export --as layers -w model=resnet18 -o layers.csv",
     )
 )
 @click.option(
-    "--as", "kind", type=click.Choice(["rows", "documents", "series"]), required=True, help="What."
+    "--as",
+    "kind",
+    type=click.Choice(["rows", "documents", "series", "layers", "callable"]),
+    required=True,
+    help="What.",
 )
 @click.option("-w", "--where", "wheres", multiple=True, metavar="KEY=VALUE", help="Keep these.")
 @click.option("--since", metavar="D", help="Taken within 7d, 12h, …")
@@ -101,10 +115,12 @@ def export(
     """Write profiles for other tools.
 
     rows: one flat line for each profile that counts. documents: the stored bytes, one a line.
-    series: the history of a metric for tools that look for changes.
+    series: the history of a metric for tools that look for changes. layers: one line for each
+    layer, whose shares count. callable: the JSON of `farm profile callable`, one a line.
     """
     from farm import export as exporting
     from farm.profiles import earliest
+    from farm.report.words import count
 
     if talk.as_json and output is None:
         raise Refused("--json tells what was written", hint="name a file for it: -o FILE")
@@ -121,9 +137,12 @@ def export(
             metric=metric,
         )
         if not made.rows:
-            raise NoResult("no profile matches", hint="`farm profiles list` shows what there is")
+            raise _nothing(kind, made.left_out)
         _write(talk, output, made.pieces)
         _tell_written(talk, kind, chosen, output, made.rows)
+        if made.left_out:
+            lacking = count(made.left_out, "profile")
+            talk.console().warn(f"{lacking} without {_LACKING[kind]}: left out")
 
 
 @contextmanager
@@ -154,6 +173,14 @@ def _opened(talk: Talk, store: str | None) -> "Iterator[tuple[Store, Catalog]]":
             lost = count(catalog.missing, "profile")
             console.warn(f"{lost} of the catalogue cannot be read; `farm store check` says which")
             raise click.exceptions.Exit(1)
+
+
+def _nothing(kind: str, left_out: int) -> NoResult:
+    """Return why nothing is written: nothing matches, or what does holds nothing of this kind."""
+    if left_out:
+        what = f"no profile that matches has {_LACKING[kind]}"
+        return NoResult(what, why=f"{left_out} looked at")
+    return NoResult("no profile matches", hint="`farm profiles list` shows what there is")
 
 
 def _form(form: str | None, output: str | None, *, known: Sequence[str], bare: str) -> str:

@@ -1,4 +1,4 @@
-"""What a shell offers where a value stands: runs, profiles, names, keys, files.
+"""What a shell offers where a value of a store or a setting stands: runs, profiles, names, keys.
 
 A completion says nothing but candidates, and soon: where a store is away, broken or slow, it has
 none or the first ones.
@@ -31,7 +31,6 @@ Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 _PATIENCE_S: Final = 0.5  # for one listing of a store; a person waits for the key that was pressed
 # A name may come from another writer, and what is offered is put on a command line as it stands.
 _PLAIN: Final = re.compile(r"[\w@=./:+~,-]+")
-_SWEEPS: Final = (".yaml", ".yml")
 
 
 class _Outline(TypedDict):
@@ -43,7 +42,7 @@ class _Outline(TypedDict):
     tags: dict[str, str]
 
 
-def _offered(candidates: Candidates) -> Completer:
+def offered(candidates: Candidates) -> Completer:
     """Return a completer that keeps what fits the word so far, and is silent about every error."""
 
     @wraps(candidates)
@@ -57,13 +56,13 @@ def _offered(candidates: Candidates) -> Completer:
     return complete
 
 
-@_offered
+@offered
 def run(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Offer `@last`, `@last-good`, tags, names of sweeps, ids; marks once there is a beginning."""
     yield from _runs(_store(ctx), marks=bool(incomplete))
 
 
-@_offered
+@offered
 def profile(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Offer runs, then the labels of one; ids of profiles once there is a beginning of one."""
     from farm.runs import find_run
@@ -83,7 +82,7 @@ def profile(ctx: click.Context, incomplete: str) -> Iterator[str]:
                 yield ids[1][: max(12, len(incomplete))]
 
 
-@_offered
+@offered
 def field(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Offer the names of values: those of the profile where it is found by run and label."""
     from farm import profiles
@@ -96,7 +95,7 @@ def field(ctx: click.Context, incomplete: str) -> Iterator[str]:
         yield from (*METRICS, "job", "card", "log")
 
 
-@_offered
+@offered
 def metric(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Offer the names of figures."""
     from farm.profiles.values import METRICS
@@ -104,7 +103,7 @@ def metric(ctx: click.Context, incomplete: str) -> Iterator[str]:
     yield from METRICS
 
 
-@_offered
+@offered
 def tag(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Offer the tags that there are."""
     from farm import tags
@@ -112,7 +111,7 @@ def tag(ctx: click.Context, incomplete: str) -> Iterator[str]:
     yield from tags.read(_store(ctx)).run_ids
 
 
-@_offered
+@offered
 def key(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Offer the keys of the settings, and `schema`."""
     from farm.settings import DEFAULTS
@@ -120,26 +119,13 @@ def key(ctx: click.Context, incomplete: str) -> Iterator[str]:
     yield from (*DEFAULTS, "schema")
 
 
-@_offered
+@offered
 def thing(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Offer the kinds of documents behind `farm config schema`."""
     from farm import published
 
     if ctx.params.get("key") == "schema":
         yield from published.things()
-
-
-@_offered
-def sweep(ctx: click.Context, incomplete: str) -> Iterator[str]:
-    """Offer YAML files, and the folders on the way to them."""
-    folder, name = os.path.split(incomplete)
-    with os.scandir(os.path.expanduser(folder) or ".") as found:
-        entries = sorted((each.name, each.is_dir()) for each in found)
-    for each, is_folder in entries:
-        if each.startswith(".") and not name.startswith("."):
-            continue
-        if is_folder or each.endswith(_SWEEPS):
-            yield os.path.join(folder, each) + "/" * is_folder
 
 
 def file(
@@ -213,7 +199,7 @@ _BASH: Final = """\
             compopt -o default 2>/dev/null
         elif [[ $type == plain ]]; then
             COMPREPLY+=("${value#"$cut"}")
-            [[ $value == */ ]] && compopt -o nospace 2>/dev/null
+            [[ $value == *[/=:] ]] && compopt -o nospace 2>/dev/null
         fi
     done <<< "$response"
     return 0

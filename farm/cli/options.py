@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from farm.cli import completing
+from farm.cli import candidates
 from farm.cli.talk import Talk, current_folder
 from farm.errors import Refused
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 sets = click.option(
-    "-S", "--set", "sets", multiple=True, metavar="KEY=VALUE", help="Override part of a sweep."
+    *("-S", "--set", "sets"),
+    multiple=True,
+    metavar="KEY=VALUE",
+    shell_complete=candidates.setting,
+    help="Override part of a sweep.",
 )
 tag = click.option("-t", "--tag", "marks", multiple=True, metavar="KEY=VALUE", help="Mark the run.")
 effort = click.option(
@@ -38,7 +42,7 @@ no_report = click.option("--no-report", is_flag=True, help="Write no page.")
 watch = click.option("--watch", is_flag=True, help="Stay and show how it goes.")
 yes = click.option("-y", "--yes", is_flag=True, help="Ask no question.")
 sweeps = click.argument(
-    "sweeps", nargs=-1, required=True, metavar="SWEEP…", shell_complete=completing.sweep
+    "sweeps", nargs=-1, required=True, metavar="SWEEP…", shell_complete=candidates.yaml_file
 )
 
 

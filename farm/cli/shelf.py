@@ -99,7 +99,7 @@ def show(talk: Talk, profile: str, store: str | None) -> None:
 @verb(
     examples=(
         "farm profiles get @last/mlp-fp32-b1-cpu latency.p50",
-        "farm profiles get @last/mlp-fp32-b1-cpu log",
+        "farm profiles get @last/mlp-fp32-b1-cpu layers",
         "farm profiles get 3f9a61c04b77",
     )
 )
@@ -110,7 +110,8 @@ def show(talk: Talk, profile: str, store: str | None) -> None:
 def get(talk: Talk, profile: str, field: str | None, store: str | None) -> None:
     """Print one bare value of PROFILE; without a FIELD, list the fields.
 
-    FIELD is a metric such as latency.p50, a dotted path, job, card or log.
+    FIELD is a metric such as latency.p50, a dotted path, job, card, or an artefact such as layers
+    or log.
     """
     from farm import answers
     from farm import profiles as shelf

@@ -4,7 +4,17 @@ A local run takes the same path as a farm: the same server, the same agent, star
 """
 
 from farm.embedded.evidence import started
-from farm.embedded.program import Agent, ask, start_agent
+from farm.embedded.program import Agent, ask, hand, start_agent
 from farm.embedded.server import Server, broker, find_server, running
 
-__all__ = ["Agent", "Server", "ask", "broker", "find_server", "running", "start_agent", "started"]
+__all__ = [
+    "Agent",
+    "Server",
+    "ask",
+    "broker",
+    "find_server",
+    "hand",
+    "running",
+    "start_agent",
+    "started",
+]

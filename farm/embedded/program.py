@@ -10,7 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -148,6 +149,48 @@ def ask(
     except ValueError as error:
         raise FarmError(f"farm-worker {verb} did not print JSON", why=str(error)) from error
     return answer
+
+
+def hand(
+    document: bytes,
+    *,
+    say: Callable[[str], None],
+    environ: Mapping[str, str] | None = None,
+    program: Sequence[str] | None = None,
+) -> bytes:
+    """Return what `farm-worker measure` answers to a document, after as long as it takes.
+
+    say: hears each line of its progress. It belongs to our process group: Ctrl-C ends both. Raises
+    the error that it says, NoResult if the `worker` extra is not installed.
+    """
+    command = [*(program or _farm_worker()), "measure", "-", "--json"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environ,
+    ) as process:
+        assert process.stdin is not None, "a pipe was asked for"
+        assert process.stdout is not None, "a pipe was asked for"
+        assert process.stderr is not None, "a pipe was asked for"
+        with suppress(BrokenPipeError):  # it has ended already, and says why
+            process.stdin.write(document)
+            process.stdin.close()
+        last = ""
+        # It answers when all is done, in one line that a pipe holds or that it waits with.
+        with ThreadPoolExecutor(1) as reader:
+            answer = reader.submit(process.stdout.read)
+            for line in process.stderr:
+                if last:
+                    say(last)
+                last = line.decode("utf-8", "replace").strip()
+            said = answer.result()
+    if process.returncode != 0:
+        raise _as_said(process.returncode, last, "measure")
+    if last:
+        say(last)
+    return said
 
 
 def _farm_worker() -> list[str]:

@@ -11,7 +11,7 @@ from farm.profiles.showing import label
 from farm.store import Store
 
 # What an attempt may leave; a newer farm may leave more.
-_KINDS: Final = ("log", "samples")
+_KINDS: Final = ("layers", "layer_table", "log", "output", "samples")
 _LONGEST: Final = 100  # of the words in a name: the rest of it must fit into 255 bytes
 _SHOWN_ID: Final = 12
 

@@ -7,12 +7,14 @@ from msgspec import UNSET, UnsetType
 from farm.answers import ProfileRow
 from farm.catalog import winners
 from farm.catalog.rows import Row
+from farm.profiles import instruments
 from farm.profiles.search import KEYS
 from farm.report import words
 from farm.report.table import Column, Datum, Table
 from farm.schema import (
     INVALIDATING,
     Failure,
+    GpuTime,
     Latency,
     Memory,
     Profile,
@@ -83,6 +85,7 @@ def screen(row: Row) -> list[str | Table]:
         shown += _quality(profile.quality)
     if profile.repeats:
         shown += [_repeats(profile), *_counting(profile)]
+    shown += instruments.lines(row)
     taken = f"ended    {execution.finished_at}; nothing was measured"
     if execution.device.name:
         taken = (
@@ -143,10 +146,10 @@ def _figures(profile: Profile, latency: Latency) -> Table:
         lines.append(
             _line(profile, "throughput.throughput_items_per_s", value, f"{item}s/s", between)
         )
+    if isinstance(profile.gpu_time, GpuTime):
+        lines += _device_time(profile, profile.gpu_time)
     if isinstance(profile.memory, Memory):
-        peak = profile.memory.cpu_rss_peak_bytes
-        mib = None if peak is None else peak / 2**20
-        lines.append(_line(profile, "memory.cpu_rss_peak_bytes", mib, "MiB", words.UNKNOWN))
+        lines += _memory(profile, profile.memory)
     columns = (
         Column("figure"),
         Column("value", right=True),
@@ -157,13 +160,46 @@ def _figures(profile: Profile, latency: Latency) -> Table:
     return Table("", columns, tuple(lines))
 
 
+def _device_time(profile: Profile, block: GpuTime) -> list[tuple[Datum, ...]]:
+    value = block.p50_ms
+    between = words.interval(block.p50_lo_ms, block.p50_hi_ms, value=value or 0.0, half=None)
+    path = "gpu_time.p50_ms" if value is None else "gpu_time.p50_lo_ms"
+    queued = block.enqueue_p50_ms
+    return [
+        _line(profile, path, value, "ms", between, name="device time p50", reliable=block.reliable),
+        _line(profile, "gpu_time.enqueue_p50_ms", queued, "ms", name="enqueue p50"),
+    ]
+
+
+def _memory(profile: Profile, block: Memory) -> list[tuple[Datum, ...]]:
+    peaks = {
+        "host memory peak": ("cpu_rss_peak_bytes", block.cpu_rss_peak_bytes),
+        "allocated on the GPU": ("cuda_allocated_peak_bytes", block.cuda_allocated_peak_bytes),
+        "reserved on the GPU": ("cuda_reserved_peak_bytes", block.cuda_reserved_peak_bytes),
+    }
+    return [
+        _line(profile, f"memory.{path}", None if peak is None else peak / 2**20, "MiB", name=name)
+        for name, (path, peak) in peaks.items()
+        if not isinstance(peak, UnsetType)
+    ]
+
+
 def _line(
-    profile: Profile, path: str, value: float | None, unit: str, between: str
+    profile: Profile,
+    path: str,
+    value: float | None,
+    unit: str,
+    between: str = words.UNKNOWN,
+    *,
+    name: str = "",
+    reliable: bool = True,
 ) -> tuple[Datum, ...]:
+    """Return a figure; path: where its null, or that of its interval, has a reason."""
     why = profile.null_reasons.get(path, "")
-    name = {"memory.cpu_rss_peak_bytes": "host memory peak"}.get(path, path.partition(".")[0])
-    shown = words.number(value)
-    reason = words.reason(why) if why else ""
+    doubtful = value is not None and not reliable
+    shown = words.number(value) + (" ~" if doubtful else "")
+    reason = words.reason(why) if why else "too short for its clock" if doubtful else ""
+    name = name or path.partition(".")[0]
     return (Datum(name), Datum(shown), Datum(unit), Datum(between), Datum(reason))
 
 

@@ -27,7 +27,8 @@ METRICS: Final[Mapping[str, str]] = {
     "noise": "latency.proc_cv",
 }
 _DOCUMENTS: Final = ("job", "card")
-_ARTIFACTS: Final = ("log", "samples")
+_ARTIFACTS: Final = ("layers", "layer_table", "log", "output", "samples")
+_TEXTS: Final = ("layers", "layer_table", "log")  # artefacts that are printed as they are
 
 
 class Value(NamedTuple):
@@ -107,8 +108,8 @@ def _number(value: object, field: str) -> float | None:
 def _artifact(store: Store, profile: Profile, kind: str) -> Value:
     found = profile.artifacts[kind]
     data = store.get(found.key, sha256=found.sha256)
-    if kind == "log":
-        text = gzip.decompress(data).decode(errors="replace")
+    if kind in _TEXTS:
+        text = (gzip.decompress(data) if kind == "log" else data).decode(errors="replace")
         return Value(text, text, "")
     where = f"{found.key} ({words.size(found.bytes)}, {found.media_type})"
     return Value(f"{where}\n", msgspec.to_builtins(found), "")

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, get_args
 
+from msgspec import UnsetType
+
 import farm
 from farm import schema
 from farm.catalog.rows import Unreadable
@@ -107,6 +109,7 @@ def _card_facts(card: schema.SystemCard) -> dict[str, str | None]:
         "nvidia driver": stable.drivers.nvidia,
         "python": frameworks.python,
         "torch": frameworks.torch,
+        "onnxruntime": _known(frameworks.onnxruntime),
         "numpy": frameworks.numpy,
     }
 
@@ -149,6 +152,10 @@ def _method(manifest: schema.Manifest, profiles: Sequence[schema.Profile]) -> li
     return said
 
 
+def _known(value: str | UnsetType) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _left_out(cells: Sequence[Cell], dropped: int) -> list[str]:
     said = []
     if dropped:
@@ -156,5 +163,6 @@ def _left_out(cells: Sequence[Cell], dropped: int) -> list[str]:
     measured = [each for each in cells if isinstance(each.figures, Figures)]
     if len({each.labels.get("precision") for each in measured}) > 1:
         said.append("how far the output of one precision is off another: not measured")
-    said.append("layers, traces, FLOPs, roofline, energy: no pass of this run measured them")
+    said.append("layers, FLOPs, roofline, energy: `farm profiles show` has those of each profile")
+    said.append("traces: no pass of this run took one")
     return said

@@ -12,11 +12,10 @@ from farm.schema import PRECISIONS, Selector
 # inputs, such as `seq`.
 FIXED: Final = ("model", "precision", "batch", "device", "backend", "mode", "environment")
 LABELLED: Final = FIXED[:4]
-# `precision` has none: it depends on what the model is.
+# `precision` and `backend` have none: they depend on what the model is.
 DEFAULTS: Final[dict[str, str | int]] = {
     "batch": 1,
     "device": "any",
-    "backend": "torch",
     "mode": "inference",
     "environment": "default",
 }
@@ -24,8 +23,8 @@ DEFAULTS: Final[dict[str, str | int]] = {
 _CHOICES: Final = {  # axis → (known, known to the full farm only)
     "precision": (PRECISIONS, ("tf32", "fp8", "int8")),
     "backend": (
-        ("torch", "fake"),
-        ("torch+compile", "torch+graphs", "onnx", "tensorrt", "callable"),
+        ("torch", "onnx", "fake"),
+        ("torch+compile", "torch+graphs", "tensorrt", "callable"),
     ),
     "mode": (("inference",), ("train", "generate")),
 }

@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct
 from farm import reading
 from farm.reading import Place
 from farm.schema import Inputs, Tensor
+from farm.sweep import manifest
 from farm.sweep.axes import FIXED
 
 BATCH: Final = "batch"
@@ -29,11 +30,16 @@ _KEYS: Final = ("shape", "dtype", "low", "high")
 
 
 class Given(Struct, frozen=True, kw_only=True):
-    """Inputs before the named axes have values; file: the NPZ that holds them, by its digest."""
+    """Inputs before the named axes have values.
+
+    source: the NPZ that holds them, by its digest; None for inputs that are generated. samples: the
+    ids along the batch, of a manifest.
+    """
 
     spec: dict[str, Tensor]
     digest: str = ""
-    file: Path | None = None
+    source: Path | bytes | None = None
+    samples: tuple[str, ...] = ()
 
     @property
     def axes(self) -> frozenset[str]:
@@ -45,7 +51,7 @@ class Given(Struct, frozen=True, kw_only=True):
     def sized(self, values: Mapping[str, int]) -> Inputs:
         """Return the inputs with every named axis but `batch` replaced by its value."""
         spec = {name: _sized(tensor, values) for name, tensor in self.spec.items()}
-        return Inputs(spec=spec, digest=self.digest or UNSET)
+        return Inputs(spec=spec, digest=self.digest or UNSET, samples=self.samples or UNSET)
 
     def fits(self, batch: int) -> bool:
         """Return whether that batch is what the shapes say, or what they leave open.
@@ -62,14 +68,15 @@ def given(block: object, place: Place, *, folders: Sequence[Path]) -> Given:
     """Return the inputs that the block specifies, by name.
 
     `{npz: FILE}` takes them from a file below one of the folders; further entries then say which
-    arrays have `batch` as their leading axis. Raises Refused for anything else.
+    arrays have `batch` as their leading axis. A name alone is that of a manifest, see `manifest`.
+    Raises Refused for anything else.
     """
     if isinstance(block, str):
-        hint = "for one file write {npz: FILE}"
-        raise place.refused("a manifest of inputs is not in this version", hint=hint)
+        return _from_manifest(reading.text(block, place, thing="a manifest"), place, folders)
     said = reading.mapping(block, place)
     if isinstance(said.get("npz"), str):
-        file = _find(reading.text(said["npz"], place.key("npz"), thing="a file"), place, folders)
+        named = reading.text(said["npz"], place.key("npz"), thing="a file")
+        file = _find(named, place.key("npz"), folders)
         rest = {name: each for name, each in said.items() if name != "npz"}
         return _from_npz(file, rest, place)
     spec = {
@@ -130,7 +137,7 @@ def _find(name: str, place: Place, folders: Sequence[Path]) -> Path:
         if os.path.isfile(folder / name):
             return Path(os.path.normpath(folder / name))
     looked = " and ".join(dict.fromkeys(str(each) for each in folders))
-    raise place.key("npz").refused(f"no file {reading.short(name)}", hint=f"looked in {looked}")
+    raise place.refused(f"no file {reading.short(name)}", hint=f"looked in {looked}")
 
 
 def _from_npz(file: Path, rest: Mapping[str, object], place: Place) -> Given:
@@ -149,7 +156,30 @@ def _from_npz(file: Path, rest: Mapping[str, object], place: Place) -> Given:
         spec[name] = Tensor(shape=shape, dtype=spec[name].dtype)
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    return Given(spec=spec, digest=digest, file=file)
+    return Given(spec=spec, digest=digest, source=file)
+
+
+def _from_manifest(named: str, place: Place, folders: Sequence[Path]) -> Given:
+    """Return the samples of a manifest as a batch; its arrays are written as those of a sweep."""
+    if named.endswith(".npz"):
+        raise place.refused(
+            f"{reading.short(named)} is no manifest", hint=f"write {{npz: {named}}}"
+        )
+    file = _find(named, place, folders)
+    block, here = manifest.drawn_block(file, name=named)
+    drawn = {
+        name: _tensor(each, here.key(name)) for name, each in reading.mapping(block, here).items()
+    }
+    for name, tensor in drawn.items():
+        if axes := [each for each in tensor.shape if isinstance(each, str)]:
+            what = f"the axis {axes[0]!r} of a sample has no value"
+            raise here.key(name).refused(what, hint="write numbers; the batch is the samples")
+    found = manifest.staged(file, name=named, dtypes=DTYPES, drawn=drawn)
+    spec = {
+        name: Tensor(shape=(BATCH, *shape), dtype=dtype)
+        for name, (shape, dtype) in found.shapes.items()
+    }
+    return Given(spec=spec, digest=found.digest, source=found.data, samples=found.ids)
 
 
 def _arrays(file: Path, place: Place) -> dict[str, Tensor]:

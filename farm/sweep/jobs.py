@@ -6,9 +6,10 @@ from typing import Literal, cast
 
 from msgspec import Struct
 
-from farm import schema
+from farm import graphs, schema
+from farm.errors import Refused
 from farm.models import Resolved
-from farm.schema import Job, Precision
+from farm.schema import PRECISIONS, Job, Precision
 from farm.sweep import axes, inputs
 from farm.sweep.inputs import Given
 from farm.sweep.question import Cell, Question, inputs_of, name_of
@@ -32,8 +33,9 @@ class Found(Struct, frozen=True, kw_only=True):
 def jobs(question: Question) -> Iterator[Found]:
     """Yield the combinations in order, the last axis of the matrix fastest, `include` at the end.
 
-    Raises Refused for a combination that no machine could run: a precision on what cannot be cast,
-    a batch that the inputs do not follow, a named axis without a value.
+    Raises Refused for a combination that no machine could run: a backend for other models, a
+    precision on what cannot be cast, inputs that do not fit or do not follow the batch, a named
+    axis without a value.
     """
     product = itertools.product(*question.matrix.values()) if question.matrix else []
     for cells in product:
@@ -52,13 +54,22 @@ def _completed(cells: Cells, question: Question) -> Cells:
     model = question.models[str(cells["model"][0])]
     resolved = model if isinstance(model, Resolved) else None
     given = inputs_of(resolved, question.given) if resolved else question.given
-    precision = "unspecified" if resolved and resolved.model.kind == "step" else "fp32"
-    defaults = {"precision": precision, **axes.DEFAULTS}
+    backend = resolved.backend if resolved else "torch"
+    defaults = {"precision": _precision(resolved), "backend": backend, **axes.DEFAULTS}
     whole = cells | {
         axis: (value, place.key(axis)) for axis, value in defaults.items() if axis not in cells
     }
     has = given.axes if given else frozenset()
     return {axis: cell for axis, cell in whole.items() if axis in axes.FIXED or axis in has}
+
+
+def _precision(model: Resolved | None) -> str:
+    """Return what a job declares where the sweep does not: what the model is, if it is fixed."""
+    if model is None:
+        return "fp32"
+    if model.precision:
+        return model.precision if model.precision in PRECISIONS else "unspecified"
+    return "unspecified" if model.model.kind == "step" else "fp32"
 
 
 def _values(cells: Cells, question: Question) -> dict[str, str]:
@@ -74,14 +85,11 @@ def _found(cells: Cells, values: dict[str, str], question: Question) -> Found:
     model = question.models[str(cells["model"][0])]
     if not isinstance(model, Resolved):
         return Found(values=values, reason=model.what)
-    given = inputs_of(model, question.given)
-    if given is None:
-        raise question.top.key("inputs").refused(
-            f"model {values['model']!r} needs inputs",
-            hint="for example inputs: {x: {shape: [batch, 3, 224, 224]}}, or {} for none",
-        )
+    _check_backend(cells, model)
+    given = _given(model, question)
     _check_precision(cells, model)
-    _check_batch(cells, given)
+    _check_batch(cells, given, model)
+    _check_graph(cells, given, model, question)
     _check_named(cells, given, question)
     row = model.defaults
     job = Job(
@@ -91,7 +99,7 @@ def _found(cells: Cells, values: dict[str, str], question: Question) -> Found:
             precision=cast("Precision", values["precision"]),  # the axis knows no other words
             batch=int(values["batch"]),
             mode="inference",
-            backend=cast('Literal["torch", "fake"]', values["backend"]),  # likewise
+            backend=cast('Literal["torch", "onnx", "fake"]', values["backend"]),  # likewise
             backend_options=question.options,
             item=question.item or (row.item if row else "item"),
         ),
@@ -101,8 +109,49 @@ def _found(cells: Cells, values: dict[str, str], question: Question) -> Found:
     return Found(values=values, job=job, model=model, given=given)
 
 
+def _given(model: Resolved, question: Question) -> Given:
+    given = inputs_of(model, question.given)
+    if given is not None:
+        return given
+    place = question.top.key("inputs")
+    if model.graph is None:
+        raise place.refused(
+            f"model {model.model.name!r} needs inputs",
+            hint="for example inputs: {x: {shape: [batch, 3, 224, 224]}}, or {} for none",
+        )
+    try:
+        return Given(spec=graphs.spec(model.graph.inputs, model=model.model.name))
+    except Refused as error:
+        raise place.refused(error.what, why=error.why, hint=error.hint) from error
+
+
+def _check_backend(cells: Cells, model: Resolved) -> None:
+    backend, place = cells["backend"]
+    if backend in (model.backend, "fake"):
+        return
+    name = model.model.name
+    if model.graph is not None:
+        raise place.refused(
+            f"backend {backend!r} cannot run {name!r}",
+            why="an ONNX file is run by ONNX Runtime",
+            hint="leave the axis out, or say onnx for this model",
+        )
+    raise place.refused(
+        f"backend {backend!r} cannot run {name!r}",
+        why="it runs ONNX files, and this is Python code",
+        hint="export it with torch.onnx.export, and name the file",
+    )
+
+
 def _check_precision(cells: Cells, model: Resolved) -> None:
     precision, place = cells["precision"]
+    if model.precision not in ("", "unspecified", precision) and precision != "unspecified":
+        said = model.precision if model.precision in PRECISIONS else "unspecified"
+        raise place.refused(
+            f"precision {precision!r} cannot be applied to {model.model.name!r}",
+            why=f"its parameters are {model.precision}, and a graph is run as it is",
+            hint=f"take {said}, or leave the axis out",
+        )
     if model.model.kind == "step" and precision != "unspecified":
         raise place.refused(
             f"precision {precision!r} cannot be applied to {model.model.name!r}",
@@ -112,14 +161,35 @@ def _check_precision(cells: Cells, model: Resolved) -> None:
         )
 
 
-def _check_batch(cells: Cells, given: Given) -> None:
+def _check_batch(cells: Cells, given: Given, model: Resolved) -> None:
     batch, place = cells["batch"]
-    if not given.fits(int(batch)):
+    if given.fits(int(batch)):
+        return
+    if model.graph is not None:
         raise place.refused(
             f"batch {batch} changes nothing",
-            why="no shape of the inputs names `batch`",
-            hint="write `batch` for the axis that grows: shape: [batch, 3, 224, 224]",
+            why=f"the inputs of {model.model.name!r} have a fixed size",
+            hint="export it with an open first axis, and call that `batch`",
         )
+    raise place.refused(
+        f"batch {batch} changes nothing",
+        why="no shape of the inputs names `batch`",
+        hint="write `batch` for the axis that grows: shape: [batch, 3, 224, 224]",
+    )
+
+
+def _check_graph(cells: Cells, given: Given, model: Resolved, question: Question) -> None:
+    """Raise Refused for inputs that the graph does not take; another runtime need not care."""
+    if model.graph is None or cells["backend"][0] == "fake":
+        return
+    values = {axis: value for axis, (value, _) in cells.items() if isinstance(value, int)}
+    spec = given.sized(values).spec if given.axes <= {*values, inputs.BATCH} else given.spec
+    name, batch = model.model.name, values["batch"]
+    try:
+        graphs.check(model.graph.inputs, spec, model=name, batch=batch)
+    except Refused as error:
+        place = question.top.key("inputs")
+        raise place.refused(error.what, why=error.why, hint=error.hint) from error
 
 
 def _check_named(cells: Cells, given: Given, question: Question) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from farm import reading
+from farm import presets, reading
 from farm.effort import DAY_S, EFFORTS, LEVELS, duration_s
 from farm.reading import Place
 from farm.schema import Effort, Protocol
@@ -15,6 +15,8 @@ Denormals = Literal["as_is", "flush"]
 
 _WHOLE: Final = {  # key â†’ (lowest, highest)
     "repeats": (1, 100),
+    "layer_iterations": (1, 100_000),
+    "threads": (1, 4096),
     "half_width_ppm": (1, 1_000_000),
     "budget_ms": (1, DAY_S * 1000),
     "min_time_ms": (0, DAY_S * 1000),
@@ -31,13 +33,11 @@ _CHOICES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {  # key â
     "clocks": (("as_found",), ("locked_base",)),
 }
 _FIELDS: Final = {"timeout": "timeout_s", "memory_limit": "memory_limit_bytes"}
-_OTHERS: Final = ("effort", "timeout", "tails", "memory_limit", "gc")
+_FLAGS: Final = ("tails", "layers", "flops", "energy")
+_OTHERS: Final = ("timeout", "memory_limit", "gc", "percentiles", "compat")
 # Keys of the full farm. `false` says what happens anyway.
-_LATER: Final = (
-    *("layers", "trace", "energy", "flops"),
-    *("layer_iterations", "percentiles", "threads", "compat", "priority"),
-)
-KEYS: Final = ("effort", *_WHOLE, *_AUTO, *_OTHERS[1:], *_CHOICES)
+_LATER: Final = ("trace", "priority")
+KEYS: Final = ("effort", *_WHOLE, *_AUTO, *_FLAGS, *_OTHERS, *_CHOICES)
 
 _BYTES: Final = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
@@ -67,6 +67,8 @@ def measuring(block: object, place: Place, *, level: str) -> Measuring:
         else:
             found[key] = _value(key, given, place.key(key))
     level = found.pop("effort", level)
+    if "compat" in found:
+        found = presets.fields(found["compat"]) | found
     fields = {_FIELDS.get(key, key): value for key, value in found.items()}
     effort = {key: fields.pop(key) for key in tuple(fields) if key in Effort.__struct_fields__}
     return Measuring(
@@ -87,8 +89,12 @@ def _value(key: str, given: object, place: Place) -> Any:
         return reading.one_of(given, place, thing=key, known=known, later=later)
     if key == "effort":
         return reading.one_of(given, place, thing="effort", known=LEVELS)
-    if key == "tails":
+    if key in _FLAGS:
         return reading.flag(given, place)
+    if key == "percentiles":
+        return _percentiles(given, place)
+    if key == "compat":
+        return reading.one_of(given, place, thing="preset", known=presets.NAMES)
     if key == "timeout":
         return _seconds(given, place)
     if key == "memory_limit":
@@ -102,6 +108,19 @@ def _count(given: object, place: Place, *, low: int) -> int:
     if isinstance(given, str):
         raise place.refused(f"expected `auto` or a whole number, got {reading.short(given)}")
     return reading.whole(given, place, low=low, high=10_000_000)
+
+
+def _percentiles(given: object, place: Place) -> tuple[float, ...]:
+    """Return them in order, the median among them."""
+    if not isinstance(given, list) or not 1 <= len(given) <= 20:
+        raise place.refused(f"expected 1 to 20 percentiles, got {reading.kind_of(given)}")
+    for index, each in enumerate(given):
+        good = isinstance(each, int | float) and not isinstance(each, bool) and 0 < each < 100
+        if not good:
+            raise place.key(str(index)).refused(
+                f"{reading.short(each)} is no percentile", why="a number between 0 and 100"
+            )
+    return tuple(sorted({50.0, *map(float, given)}))
 
 
 def _seconds(given: object, place: Place) -> int:

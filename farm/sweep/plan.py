@@ -28,7 +28,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The jobs of one run in their order, each once.
 
     skipped: what cannot be asked from here, and why. bundles: digest → files of the code that
-    travels. npz: digest → file of input arrays.
+    travels. npz: digest → file of input arrays, or its bytes.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     skipped: list[Skipped]
     effort: Effort
     bundles: dict[str, Files]
-    npz: dict[str, Path]
+    npz: dict[str, Path | bytes]
     tags: dict[str, str]
 
 
@@ -81,7 +81,9 @@ def expand(
             if each.model and each.model.model.bundled
         },
         npz={
-            each.given.digest: each.given.file for each in found if each.given and each.given.file
+            each.given.digest: each.given.source
+            for each in found
+            if each.given and each.given.source
         },
         tags={key: value for each in questions for key, value in each.tags.items()},
     )

@@ -1,0 +1,15 @@
+"""`farm profile`: the instrument itself, on one thing, here; no server and no store."""
+
+import click
+
+from farm.cli import calling, costing, layering
+from farm.cli.group import Verbs
+
+
+@click.group(cls=Verbs)
+def profile() -> None:
+    """Profile one model or function here, or read what such a profile found."""
+
+
+profile.add("Measure", calling.callable_, layering.layers, costing.cost)
+profile.add("Read", layering.compare)

@@ -1,0 +1,229 @@
+"""Profiles as callable JSONs, one a line: the calls of one process, and what the profile knows."""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from farm import identity, interchange, schema
+from farm.errors import Bad, NoResult, Refused
+from farm.export.matching import Export, artifacts, in_turn, matching
+from farm.interchange import CallableProfile, Origin, Process, Request
+from farm.interchange.document import Array
+from farm.schema import INVALIDATING, Artifact, Cost, Inputs, Profile, Repeat, SystemCard
+from farm.store import NotFound, Store, card_key, profile_key
+
+if TYPE_CHECKING:
+    from farm.catalog.query import Catalog
+
+_ASKED: Final = ("received", "job_id", "profile_id", "started_at", "p50_ms", "artifacts")
+_SERIES: Final = "latency_ns_"
+_UNTOLD: Final = ("commit", "dirty", "container_image", "host_load_1m")
+_ORIGIN: Final = Origin(
+    commit=None,
+    dirty=None,
+    container_image=None,
+    host_load_1m=None,
+    reasons=dict.fromkeys(_UNTOLD, "not_probed: no profile of a store tells"),
+)
+_NOTES: Final = (
+    "closed loop: a call starts when the one before it has ended",
+    "percentiles by linear interpolation over all samples; deviations with ddof 1",
+    "`_mb` is MiB and `_gb` GiB; precision is as the job asked, and as seen in `provenance`",
+    "whole-board GPU memory and allocations outside torch are not in `memory`",
+)
+
+
+def callables(
+    store: Store, catalog: "Catalog", where: Mapping[str, str], *, since: datetime | None
+) -> Export:
+    """Return the callable JSON of every profile that has a latency and its samples, one a line.
+
+    While the pieces are read, raises Corrupt or NotFound for what the store does not have as it
+    was put, NoResult for samples that are not kept any more, Bad for what cannot be understood.
+    """
+    found = matching(catalog, where, _ASKED, since=since)
+    chosen = [row for row in found.rows if row[4] is not None and "samples" in artifacts(row[5])]
+    card = cache(lambda card_id: _card(store, card_id))
+    lock = Lock()  # many profiles have one card, and the cache alone would let several fetch it
+
+    def line(row: Sequence[object]) -> bytes:
+        day, job_id, profile_id = map(str, row[:3])
+        data = store.get(profile_key(day, job_id, profile_id), sha256=profile_id)
+        profile = schema.decode(data, Profile)
+        samples = _samples(store, profile.artifacts["samples"], profile_id)
+        with lock:
+            its_card = card(profile.card_id)
+        try:
+            made = document(profile, samples, card=its_card, profile_id=profile_id)
+            return msgspec.json.format(interchange.encode(made), indent=-1) + b"\n"
+        except (Bad, Refused) as error:
+            raise Bad(f"profile {profile_id}: {error.what}", why=error.why) from error
+
+    return Export(len(chosen), in_turn(line, chosen), len(found.rows) - len(chosen))
+
+
+def document(
+    profile: Profile,
+    samples: Mapping[str, NDArray[np.int64]],
+    *,
+    card: SystemCard | None,
+    profile_id: str,
+) -> CallableProfile:
+    """Return a profile that has a latency as a callable JSON, of the process that counts.
+
+    samples: in ns, `latency_ns_0` of the first process and so on. What belongs to a function alone
+    is told as it is of a job: its cost, its batch, its inputs. Raises Bad without a sample.
+    """
+    process = interchange.that_counts(profile, dict(samples))
+    repeat = _repeat(profile)
+    request = _request(profile, process, repeat)
+    made = interchange.of_profile(
+        profile,
+        [process.samples_ms],
+        request,
+        origin=_ORIGIN,
+        card=card,
+        profile_id=profile_id,
+        quality=process.quality,
+    )
+    cost, reasons = _cost(profile)
+    nulls = {path: why for path, why in made.null_reasons.items() if path != "cost"} | reasons
+    batch = _batch(profile)
+    if batch is not None:
+        nulls.pop("system_card.batch_size", None)
+        made = structs.replace(
+            made, system_card=structs.replace(made.system_card, batch_size=batch)
+        )
+    # The worker has judged the precision: under autocast an output may well be fp32.
+    doubts = [each for each in made.flags if each != "precision_mismatch"]
+    judged = {"precision_mismatch"} & set(process.quality.flags)
+    return structs.replace(
+        made,
+        notes=_notes(profile, made, repeat),
+        flags=sorted({*doubts, *judged}),
+        cost=cost,
+        null_reasons=nulls,
+    )
+
+
+def _repeat(profile: Profile) -> Repeat:
+    """Return the repeat that `that_counts` takes the samples of."""
+    good = [each for each in profile.repeats if INVALIDATING.isdisjoint(each.flags)]
+    return (good or profile.repeats)[-1]
+
+
+def _request(profile: Profile, process: Process, repeat: Repeat) -> Request:
+    workload, execution = profile.job.workload, profile.execution
+    on_gpu = "cuda_device" in execution.resolved or execution.device.kind != "cpu"
+    digest = workload.inputs.digest
+    return Request(
+        model=workload.model.ref,
+        inputs=_shapes(workload.inputs, workload.batch),
+        inputs_sha256=digest
+        if isinstance(digest, str)
+        else _drawn(workload.inputs, workload.batch),
+        device="cuda" if on_gpu else "cpu",
+        unit=workload.item,
+        precision=workload.precision,
+        warmup=repeat.warmup_iterations,
+        repeats=len(process.samples_ms),
+        tags=execution.tags,
+        visible=execution.resolved.get("cuda_visible_devices"),
+    )
+
+
+def _shapes(inputs: Inputs, batch: int) -> dict[str, Array]:
+    return {
+        name: Array(
+            shape=[batch if isinstance(each, str) else each for each in tensor.shape],
+            dtype=tensor.dtype,
+        )
+        for name, tensor in inputs.spec.items()
+    }
+
+
+def _drawn(inputs: Inputs, batch: int) -> str:
+    """Return what tells generated inputs apart: the digest of specification, seed and batch."""
+    plain = {"inputs": msgspec.to_builtins(inputs), "batch": batch}
+    return identity.content_id(identity.canonical(plain))
+
+
+def _batch(profile: Profile) -> int | None:
+    """Return the batch where the inputs have such an axis; None leaves it to a tag."""
+    workload = profile.job.workload
+    axes = {axis for each in workload.inputs.spec.values() for axis in each.shape}
+    return workload.batch if "batch" in axes else None
+
+
+def _cost(profile: Profile) -> tuple[Cost | None, dict[str, str]]:
+    told = profile.null_reasons
+    if not isinstance(profile.cost, Cost):
+        return None, {"cost": told.get("cost", "not_requested")}
+    return profile.cost, {path: why for path, why in told.items() if path.startswith("cost.")}
+
+
+def _notes(profile: Profile, made: CallableProfile, repeat: Repeat) -> list[str]:
+    workload, detail = profile.job.workload, made.latency_detail
+    notes = [f"{detail.n} timed calls on one input, not on {detail.n} inputs"]
+    if profile.job.protocol.input_policy == "rotate":
+        sets = profile.execution.resolved.get("input_sets", "several")
+        notes = [f"{detail.n} timed calls on {sets} sets of inputs in turn"]
+    notes += _NOTES
+    if isinstance(workload.inputs.digest, str):
+        notes.append("inputs_sha256 is that of the NPZ that held them")
+    else:
+        notes.append("inputs_sha256 is of specification, seed and batch: the inputs were drawn")
+    if len(profile.repeats) > 1:
+        which = f"of repeat {repeat.index} alone, counted from 0"
+        notes.append(f"{which}; the figures of the profile are of all that count")
+    if repeat.warmup_iterations == 0:
+        notes.append("no warm-up: the first call, with whatever it loads, is a sample")
+    if detail.of_blocks > 1:
+        notes.append(f"each sample is the mean of {detail.of_blocks} calls in a row")
+    return notes
+
+
+# ── from the store ───────────────────────────────────────────────────────────────────────────────
+
+
+def _samples(store: Store, kept: Artifact, profile_id: str) -> dict[str, NDArray[np.int64]]:
+    try:
+        data = store.get(kept.key, sha256=kept.sha256)
+    except NotFound as error:
+        raise _gone(error, profile_id) from error
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files if name.startswith(_SERIES)}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise Bad(f"{kept.key} holds no arrays", why=str(error)) from error
+
+
+def _gone(error: NotFound, profile_id: str) -> NoResult:
+    from farm.catalog.audit import KEPT_DAYS
+
+    days = KEPT_DAYS["samples"]
+    return NoResult(
+        f"the samples of profile {profile_id[:12]} are not there",
+        why=f"{error.key}; a store may keep them for {days} days only",
+        hint=f"leave older ones out: --since {days}d",
+    )
+
+
+def _card(store: Store, card_id: str) -> SystemCard | None:
+    """Return a card; None where there is none: the document tells why its fields are null."""
+    if not card_id:
+        return None
+    try:
+        return schema.decode(store.get(card_key(card_id), sha256=card_id), SystemCard)
+    except NotFound:
+        return None
