@@ -22,7 +22,7 @@ PYTEST := $(BIN)/python -m pytest
 SERVERS := redis or s3 or browser or gpu or timing
 
 .PHONY: help demo test check unit integration format-check lint types imports \
-        test-long bench audit format wheel lock clean browser
+        test-long bench audit format wheel lock clean browser forget-seeds
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -33,7 +33,14 @@ help:
 demo: $(RUN)
 	$(BIN)/farm run configs/sweeps/quickstart.yaml
 
-test: check integration
+# Each run of pytest adds to one file which lines of the checklist its tests proved.
+SEEDS := .seeds.jsonl
+test: export FARM_SEEDS := $(CURDIR)/$(SEEDS)
+test: forget-seeds check integration
+	$(BIN)/python -m tests.checklist $(SEEDS)
+
+forget-seeds:
+	@rm -f $(SEEDS)
 
 # ── the environment ──────────────────────────────────────────────────────────────────────────────
 
@@ -56,7 +63,8 @@ $(BIN)/python:
 	  echo 'hint: install them (on Debian: apt-get install python3-venv)' >&2; exit 2; fi
 
 # torch first, so that nothing which depends on it chooses another one; the index, if one is given,
-# is asked for torch alone. The zoo goes without its dependencies: they are torch, and there already.
+# is asked for torch alone. The zoo goes without its dependencies: some would bring another torch, and
+# what its graphs need is there already.
 $(RUN): $(BIN)/python pyproject.toml $(PINS) deploy/zoo.txt
 	$(if $(TORCH_INDEX),$(INSTALL) --no-deps --index-url $(TORCH_INDEX) torch)
 	$(INSTALL) torch hatchling editables

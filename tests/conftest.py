@@ -5,6 +5,7 @@ so that a failure can be repeated.
 """
 
 import fnmatch
+import json
 import os
 import re
 import secrets
@@ -94,6 +95,7 @@ class Outcomes:
     def __init__(self, allowed: list[dict[str, str]]) -> None:
         self.allowed = allowed
         self.skips: list[tuple[str, str]] = []
+        self.seeds: list[dict[str, str]] = []
         self.leftovers: list[str] = []
 
     @property
@@ -128,7 +130,16 @@ class Watch:
     def __init__(self, outcomes: Outcomes) -> None:
         self.outcomes = outcomes
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            names = [name for mark in item.iter_markers("seed") for name in mark.args]
+            if names:
+                item.user_properties.append(("seed", names))
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        names = dict(report.user_properties).get("seed", ())
+        if names and (report.when == "call" or report.outcome != "passed"):
+            self.outcomes.seeds.append(dict.fromkeys(names, report.outcome))
         if report.skipped and not hasattr(report, "wasxfail"):
             self.outcomes.skips.append((report.nodeid, _reason(report)))
 
@@ -150,6 +161,10 @@ class Watch:
         self.outcomes.leftovers += getattr(node, "workeroutput", {}).get("leftovers", [])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        file = os.environ.get("FARM_SEEDS")
+        if file and not hasattr(terminalreporter.config, "workerinput"):
+            with Path(file).open("a", encoding="utf-8") as out:
+                out.writelines(json.dumps(each) + "\n" for each in self.outcomes.seeds)
         for test, reason in self.outcomes.skips:
             terminalreporter.write_line(f"skipped {test}: {reason}")
         for test, _ in self.outcomes.unexplained:

@@ -6,11 +6,26 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tests.bench import catalog, job, loop, queue, store, watch
+from tests.bench import (
+    agreement,
+    catalog,
+    job,
+    layers,
+    loop,
+    queue,
+    roofline,
+    statistics,
+    store,
+    watch,
+)
 from tests.bench.row import Row, page
 
 PARTS = {
     "loop": loop.rows,
+    "agreement": agreement.rows,
+    "statistics": statistics.rows,
+    "layers": layers.rows,
+    "roofline": roofline.rows,
     "job": job.rows,
     "queue": queue.rows,
     "store": store.rows,

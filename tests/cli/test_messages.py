@@ -97,7 +97,7 @@ def test_nothing_is_left_behind_by_a_bad_request(farm, world):
     names = {str(each.relative_to(world.folder)) for each in world.folder.rglob("*")}
 
     assert not [each for each in names if each.endswith(".tmp")]
-    assert "empty" not in names
+    assert not {"empty", "new.json", "x.csv", "x.json", "profile_layers.csv"} & names
     assert ".farm/broker" not in names
 
 
@@ -120,6 +120,8 @@ def transcript(line: str, said: Said, folder: Path) -> str:
     """Return a request and its answer as they stand in a golden file."""
     shown = said.err.replace(str(folder), "FOLDER")
     shown = re.sub(r"farm-bug-\w+", "farm-bug-…", shown)
+    # A file system that nobody may write to refuses a user in other words than root.
+    shown = shown.replace("Permission denied", "Operation not permitted")
     given, words = "", line
     while words.startswith("FARM_"):
         first, _, words = words.partition(" ")

@@ -16,6 +16,7 @@ from farm import schema
 from farm.cli import cli, main
 from farm.schema import Artifact
 from farm.store import LocalStore, blob_key, job_key
+from tests.cli import workbench
 from tests.farm import make
 
 SWEEP: Final = """
@@ -115,7 +116,9 @@ def built(folder: Path) -> World:
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    workbench.furnish(folder)
     store = LocalStore(folder / ".farm/store", fsync=False)
+    store.probe()
     good, failed = make.profile(), make.profile(FAILED, status="failed")
     ids = make.put(store, good, failed)
     make.put(
@@ -129,7 +132,6 @@ def built(folder: Path) -> World:
 def furnish(world: World) -> None:
     """Let the store hold the jobs too, and what the failed one printed in a later attempt."""
     store = LocalStore(world.folder / ".farm/store", fsync=False)
-    store.probe()
     for job in (make.job(), FAILED, make.job("lstm")):
         store.put_new(job_key(job.job_id), schema.encode(job))
     data = gzip.compress(b"loading\nfailing\n", mtime=0)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from farm import schema
 from farm.store import part_key
-from tests.farm import make
+from tests.farm import golden_instrumented, make
 
 FOLDER: Final = Path(__file__).parent.parent / "golden" / "schema"
 
@@ -84,14 +84,17 @@ def _catalog() -> schema.Catalog:
 
 DOCUMENTS: Final[dict[str, Callable[[], Struct]]] = {
     "job": make.job,
-    "manifest": _manifest,
-    "order": _order,
+    "manifest-2": _manifest,
+    "order-2": _order,
     "tag": lambda: schema.Tag(run_id="r-7f3a91"),
-    "profile-ok": lambda: make.profile(flags=["drifting"]),
-    "profile-failed": lambda: make.profile(status="failed"),
-    "profile-infra": lambda: make.profile(status="infra", failure=make.fault("worker_lost")),
-    "profile-pruned": lambda: make.profile(status="pruned"),
-    "profile-cancelled": lambda: make.profile(status="cancelled"),
+    "profile-ok-2": lambda: make.profile(flags=["drifting"]),
+    "profile-failed-2": lambda: make.profile(status="failed"),
+    "profile-infra-2": lambda: make.profile(status="infra", failure=make.fault("worker_lost")),
+    "profile-pruned-2": lambda: make.profile(status="pruned"),
+    "profile-cancelled-2": lambda: make.profile(status="cancelled"),
+    "profile-instrumented": golden_instrumented.profile,
+    "layer-table": golden_instrumented.layer_table,
+    "roofs": golden_instrumented.roofs,
     "system-card": make.card,
     "catalog": _catalog,
     "catalog-head": lambda: schema.CatalogHead(number=2),

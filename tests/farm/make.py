@@ -206,6 +206,43 @@ def profile(
     return with_reasons(document)
 
 
+def layer_table(*names: str, iterations=100, **more) -> schema.LayerTable:
+    """A table of layers of equal share, in that order."""
+    names = names or ("first", "second")
+    rows = [
+        schema.LayerRow(
+            layer=name,
+            type="Linear",
+            calls_per_iteration=1.0,
+            share_pct=100 / len(names),
+            average_ms=0.05,
+            median_ms=0.0498,
+            std_ms=0.001,
+            total_ms=0.05 * iterations,
+            scaled_ms=0.048,
+            flops_per_batch=16_384,
+            pct_of_peak=None,
+            reliable=True,
+        )
+        for name in names
+    ]
+    fields = {
+        "method": "wrapped",
+        "clock": "wall",
+        "precision": "fp32",
+        "device": "AMD EPYC 7B13",
+        "warmup_iterations": 5,
+        "iterations": iterations,
+        "unattributed_ms": 0.001,
+        "profiled_ms": 0.105,
+        "clean_ms": 0.1,
+        "perturbation": 0.05,
+        "rows": rows,
+        "null_reasons": {f"rows.{at}.pct_of_peak": "not_probed" for at in range(len(names))},
+    }
+    return schema.LayerTable(**(fields | more))
+
+
 def quality(
     flags: Sequence[str] = (), *, validity=None, stability="stable", neighbours: Sequence[str] = ()
 ) -> schema.Quality:

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
-from farm import archive, models
+from farm import archive, graphs, models
 from farm.errors import FarmError, NoResult, Refused
 from farm.models import ModelRow, Resolved
+from farm.schema import Tensor
+from tests.farm.graphs import drawn
 
 ROWS = {"net": ModelRow(ref="workers.models.placeholder:demo_depth", kind="step", item="frame")}
 
@@ -51,14 +54,20 @@ def test_every_row_of_the_zoo_resolves(tmp_path: Path) -> None:
         try:
             resolved = models.resolve(name, root=tmp_path)
         except NoResult:
-            assert row.weights  # its package is not installed here
+            assert row.weights or graphs.is_graph(row.ref)  # its package is not installed here
             continue
 
         assert resolved == models.resolve(f"zoo:{name}", root=tmp_path)
         assert (name, row.ref) == (resolved.model.name, resolved.model.ref)
         assert ("zoo", False) == (resolved.model.source, resolved.model.bundled)
-        assert row == resolved.defaults
-        assert "workers/models/__init__.py" in _names(resolved)
+        assert resolved.defaults is not None
+        assert (row.item, row.note) == (resolved.defaults.item, resolved.defaults.note)
+        assert resolved.defaults.inputs
+        if graphs.is_graph(row.ref):
+            assert [row.ref] == _names(resolved)
+        else:
+            assert row == resolved.defaults
+            assert "workers/models/__init__.py" in _names(resolved)
 
 
 def test_the_zoo_is_ours_whatever_lies_in_the_folder(tmp_path: Path) -> None:
@@ -236,6 +245,101 @@ def test_no_model_code_runs(tmp_path: Path) -> None:
     assert "m.py:f" == models.resolve("m.py:f", root=tmp_path, rows=ROWS).model.name
 
 
+# ── graphs ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_graph_is_a_model_of_its_own(tmp_path: Path) -> None:
+    """An ONNX file travels, ONNX Runtime runs it, and it says itself what it takes and is."""
+    drawn.mlp(tmp_path / "sub" / "net.onnx")
+
+    resolved = models.resolve("sub/net.onnx", root=tmp_path, rows=ROWS)
+
+    assert "sub/net.onnx" == resolved.model.name == resolved.model.ref
+    assert ("file", True, "onnx") == (
+        resolved.model.source,
+        resolved.model.bundled,
+        resolved.backend,
+    )
+    assert ["sub/net.onnx"] == _names(resolved)
+    assert archive.pack(resolved.files)[0] == resolved.model.digest
+    assert resolved.defaults is not None
+    assert {"x": Tensor(shape=("batch", 64))} == resolved.defaults.inputs
+    assert "fp32" == resolved.precision
+
+
+def test_the_weights_beside_a_graph_travel_with_it(tmp_path: Path) -> None:
+    """And count in its digest, wherever the graph lies."""
+    path = drawn.mlp(tmp_path / "sub" / "net.onnx", external="net.weights")
+    before = models.resolve("sub/net.onnx", root=tmp_path, rows=ROWS)
+
+    weights = path.with_name("net.weights")
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
+    after = models.resolve("sub/net.onnx", root=tmp_path, rows=ROWS)
+
+    assert ["sub/net.onnx", "sub/net.weights"] == _names(before)
+    assert before.model.digest != after.model.digest
+
+
+def test_a_graph_beside_the_sweep_comes_first(tmp_path: Path) -> None:
+    """Its name is its path below the folder that has it; an absolute path is no part of it."""
+    beside = tmp_path / "sweeps"
+    drawn.mlp(beside / "net.onnx")
+    drawn.mlp(tmp_path / "net.onnx")
+    drawn.mlp(tmp_path / "other" / "far.onnx")
+
+    found = models.resolve("net.onnx", root=tmp_path, beside=beside, rows=ROWS)
+    far = models.resolve(f"{tmp_path}/other/far.onnx", root=beside, rows=ROWS)
+
+    assert beside / "net.onnx" == found.files[0][1]
+    assert ("net.onnx", "far.onnx") == (found.model.name, far.model.name)
+
+
+def test_what_a_graph_leaves_open_is_left_open(tmp_path: Path) -> None:
+    """It still is a model: whoever measures it is asked for the inputs then."""
+    drawn.save(
+        tmp_path / "net.onnx",
+        [drawn.node("Neg", "x", "y")],
+        inputs=[("x", drawn.INT64, ["batch", None])],
+        outputs=[("y", drawn.INT64, None)],
+    )
+
+    resolved = models.resolve("net.onnx", root=tmp_path, rows=ROWS)
+
+    assert resolved.defaults is not None
+    assert UNSET is resolved.defaults.inputs
+    assert "unspecified" == resolved.precision
+
+
+def test_a_graph_of_an_installed_package_is_a_row(tmp_path: Path) -> None:
+    """It stays where it is, and a row without inputs has those of the graph."""
+    row = ModelRow(ref="onnx/backend/test/data/light/light_squeezenet.onnx", item="image")
+
+    resolved = models.resolve("light", root=tmp_path, rows={"light": row})
+
+    assert ("zoo", False, row.ref) == (
+        resolved.model.source,
+        resolved.model.bundled,
+        resolved.model.ref,
+    )
+    assert resolved.defaults is not None
+    assert {"data_0": Tensor(shape=(1, 3, 224, 224))} == resolved.defaults.inputs
+    assert "image" == resolved.defaults.item
+
+
+@pytest.mark.parametrize(
+    ("ref", "missing"),
+    [("no_such_net/a.onnx", "no_such_net"), ("onnx/no_such.onnx", "onnx/no_such.onnx")],
+)
+def test_a_graph_whose_package_is_absent_gives_no_result(
+    tmp_path: Path, ref: str, missing: str
+) -> None:
+    with pytest.raises(NoResult) as caught:
+        models.resolve("net", root=tmp_path, rows={"net": ModelRow(ref=ref)})
+
+    assert f"model 'net' needs '{missing}', which is not installed" == caught.value.what
+    assert f"pip install {missing.partition('/')[0].replace('_', '-')}" == caught.value.hint
+
+
 # ── mistakes ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -251,7 +355,9 @@ def test_no_model_code_runs(tmp_path: Path) -> None:
         ("m.py:f\0", r"'m.py:f\x00' is no model", "a model is a name", ""),
         ("https://hub/m:f", "'https://hub/m:f' is no model", "nothing is ever downloaded", ""),
         ("hf:bert", "model 'hf:bert' is not in this version", "a model is a name", ""),
-        ("net.onnx", "model 'net.onnx' is not in this version", "model files cannot", "write a f"),
+        ("net.pt2", "model 'net.pt2' is not in this version", "of model files only", "write a f"),
+        ("net.onnx", "no file 'net.onnx'", "looked in ", "did you mean `nets.onnx`?"),
+        ("nets.onnx", "nets.onnx is no ONNX model", "it holds no graph", ""),
         ("a:b:c", "model 'a:b:c' is neither a module nor a file", "a model is a name", ""),
         ("a-b:c", "model 'a-b:c' is neither a module nor a file", "a model is a name", ""),
         ("m.py:", "model 'm.py:' names no callable", "a model is a name", ""),
@@ -277,7 +383,7 @@ def test_a_wrong_reference_is_refused(
 ) -> None:
     """Each mistake says what is wrong and names what is there."""
     _write(tmp_path, {"m.py": "import numpy as np\ndef build(): ...\nclass Net: ...\n_x = 1"})
-    _write(tmp_path, {"empty.py": "", "folder.py/x": ""})
+    _write(tmp_path, {"empty.py": "", "folder.py/x": "", "nets.onnx": "\x08\x08"})
 
     error = _refused(reference, tmp_path)
 

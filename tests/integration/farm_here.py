@@ -18,7 +18,7 @@ SWEEP = """
 name: {name}
 matrix: {{model: mlp, backend: fake, batch: {batches}, device: cpu}}
 measure: {{repeats: {repeats}, warmup: 2, iterations: {iterations}, timeout: {timeout},
-          budget_ms: 1000}}
+          budget_ms: 1000, layers: false, flops: false}}
 backend_options: {options}
 """
 

@@ -111,7 +111,7 @@ def test_the_quickest_and_the_slowest_step_end_stable_or_say_why(
 def test_a_quiet_machine_is_rarely_called_busy(tmp_path: Path) -> None:
     """Of 50 quiet repeats at most one is flagged `contended`."""
     skip_under_pressure()
-    flagged = [index for index in range(50) if "contended" in _flags(tmp_path / str(index))]
+    flagged = [index for index in range(50) if "contended" in flags_of(tmp_path / str(index))]
 
     assert len(flagged) <= 1
 
@@ -122,7 +122,7 @@ def test_a_busy_core_is_nearly_always_called_so(tmp_path: Path) -> None:
     burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     os.sched_setaffinity(burner.pid, {max(os.sched_getaffinity(0))})
     try:
-        flagged = sum("contended" in _flags(tmp_path / str(index)) for index in range(20))
+        flagged = sum("contended" in flags_of(tmp_path / str(index)) for index in range(20))
     finally:
         burner.kill()
         burner.wait()
@@ -130,7 +130,8 @@ def test_a_busy_core_is_nearly_always_called_so(tmp_path: Path) -> None:
     assert flagged >= 19
 
 
-def _flags(folder: Path) -> list[str]:
+def flags_of(folder: Path) -> list[str]:
+    """Return the flags of one repeat of a known step, in a child of its own."""
     import msgspec
     import numpy as np
 

@@ -10,6 +10,7 @@ from pyarrow import parquet as pq
 
 from farm import schema
 from tests.farm import make
+from tests.farm.export import kept
 
 NIGHTS = ("2026-11-28", "2026-11-29", "2026-11-30")
 
@@ -116,6 +117,62 @@ def test_a_series_of_a_metric_without_an_interval_has_none(farm):
     (first, *_) = lines(farm("export", "--as", "series", "--metric", "noise", "--format", "json"))
 
     assert (None, None) == (first["lo"], first["hi"])
+
+
+def test_layers_are_a_table_and_profiles_without_are_counted_beside_it(farm, here, shelf):
+    """Beside six others that hold none."""
+    kept.put(shelf, make.profile(make.job("vit")), table=make.layer_table("a", "b"))
+
+    said = farm("export", "--as", "layers", "-o", "layers.csv")
+
+    assert (0, "") == (said.code, said.out)
+    assert "2 layers into layers.csv\nwarning: 6 profiles without a layer table: left out\n" == (
+        said.err
+    )
+    rows = list(csv.DictReader(io.StringIO((here / "layers.csv").read_text())))
+    assert [("vit", "a", "50.0", ""), ("vit", "b", "50.0", "")] == [
+        (each["model"], each["layer"], each["share_pct"], each["pct_of_peak"]) for each in rows
+    ]
+
+
+def test_callables_are_documents_one_a_line(farm, shelf):
+    samples = kept.samples([5_000_000] * 8)
+    kept.put(shelf, make.profile(make.job("vit"), repeats=1), arrays=samples)
+
+    said = farm("export", "--as", "callable", "-w", "model=vit")
+
+    (found,) = lines(said)
+    assert (0, "") == (said.code, said.err)
+    assert ("farm.callable/v1", [5.0] * 8) == (found["schema"], found["latency_samples_ms"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "lacking"),
+    [("layers", "a layer table"), ("callable", "the samples of a latency")],
+)
+def test_nothing_is_written_where_no_profile_holds_such_a_thing(farm, here, kind, lacking):
+    """Other than where none matches."""
+    said = farm("export", "--as", kind, "-o", "some.json")
+    none = farm("export", "--as", kind, "-w", "model=nothing", "-o", "some.json")
+
+    assert (3, 3) == (said.code, none.code)
+    assert f"no profile that matches has {lacking}\n  6 looked at" in said.err
+    assert "no profile matches" in none.err
+    assert not (here / "some.json").exists()
+
+
+@pytest.mark.parametrize(("kind", "folder"), [("layers", "layer_table"), ("callable", "samples")])
+def test_a_damaged_artefact_stops_the_export_and_leaves_no_file(farm, here, shelf, kind, folder):
+    table, samples = make.layer_table("a"), kept.samples([5_000_000] * 8)
+    kept.put(shelf, make.profile(repeats=1, fence=9), table=table, arrays=samples)
+    for each in (shelf.root / "blobs/v1" / folder).glob("*/*"):
+        each.write_bytes(each.read_bytes()[:-1] + b" ")
+
+    said = farm("export", "--as", kind, "-o", "some.json")
+
+    assert 1 == said.code
+    assert f"blobs/v1/{folder}" in said.err
+    assert not (here / "some.json").exists()
 
 
 def test_only_what_began_lately_is_exported_if_so_asked(farm):

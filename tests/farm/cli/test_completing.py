@@ -6,7 +6,6 @@ import sys
 import time
 from pathlib import Path
 
-import click
 import pytest
 
 from farm import published, tags
@@ -132,31 +131,6 @@ def test_settings_schemas_tags_and_shells_are_offered(runs):
     assert ["bash"] == offered("completion", "b")
 
 
-def test_sweeps_are_offered_as_yaml_files_and_the_folders_on_the_way(here):
-    """Of the folder that the word names."""
-    for name in ("a.yaml", "b.yml", "c.txt", "night/d.yaml", ".hidden/e.yaml", "odd name.yaml"):
-        path = here / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("")
-
-    def found(word):
-        return completing.sweep(click.Context(cli), cli.params[0], word)
-
-    assert ["a.yaml", "b.yml", "night/"] == found("")
-    assert ["night/d.yaml"] == found("night/")
-    assert [".hidden/"] == found(".h")
-    assert [f"{here}/a.yaml"] == found(f"{here}/a")
-    assert [] == found("nowhere/")
-
-
-@pytest.mark.parametrize("verb", ["run", "plan", "submit"])
-def test_every_verb_that_takes_a_sweep_offers_them(here, verb):
-    (here / "a.yaml").write_text("")
-
-    assert ["a.yaml"] == offered(verb, "a")
-    assert ["a.yaml"] == offered(verb, "b.yaml", "a")
-
-
 # ── where the store is, and where it is not ──────────────────────────────────────────────────────
 
 
@@ -271,6 +245,9 @@ def completed(line: str) -> list[str]:
         ("farm profiles show base/m", [f"base/{LABEL}"]),
         ("farm report zzz", []),
         ("farm report -o x", []),
+        ("farm plan -S precision=bf", ["bf16"]),
+        ("farm plan -S measure.compat=y", ["yasp"]),
+        ("farm profile cost zoo:ml", ["mlp"]),
     ],
 )
 def test_bash_completes_words_with_at_signs_and_equal_signs(runs, line, pieces):

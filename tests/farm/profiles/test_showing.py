@@ -7,6 +7,7 @@ from farm import profiles, schema
 from farm.profiles.search import KEYS
 from farm.report.table import Table
 from tests.farm import make
+from tests.farm.profiles.instrumented import BLOCKS, profile
 
 
 def cells(table: Table) -> list[tuple[str, ...]]:
@@ -178,3 +179,52 @@ def test_a_failure_shows_cause_phase_hint_and_last_output():
     ):
         assert words in said
     assert "latency" not in said
+
+
+def test_device_time_and_gpu_memory_are_figures():
+    text = told(profile())
+
+    assert "device time p50 7.310 ms [7.250, 7.380] " in text
+    assert "enqueue p50 2.410 ms – " in text
+    assert "allocated on the GPU 712.0 MiB – " in text
+    assert "reserved on the GPU 811.0 MiB – " in text
+
+
+def test_an_unreliable_device_time_is_marked_and_says_why():
+    block = msgspec.structs.replace(BLOCKS["gpu_time"], reliable=False)
+
+    assert "device time p50 7.310 ~ ms [7.250, 7.380] too short for its clock" in told(
+        profile(gpu_time=block)
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("gpu_time.p50_ms", "device time p50 – ms – this user may not read it"),
+        ("gpu_time.enqueue_p50_ms", "enqueue p50 – ms – this user may not read it"),
+        (
+            "memory.cuda_allocated_peak_bytes",
+            "allocated on the GPU – MiB – this user may not read it",
+        ),
+        (
+            "memory.cuda_reserved_peak_bytes",
+            "reserved on the GPU – MiB – this user may not read it",
+        ),
+    ],
+)
+def test_a_figure_of_a_device_that_is_null_says_why(path, line):
+    nulls = [path]
+    if path == "gpu_time.p50_ms":
+        nulls += ["gpu_time.p50_lo_ms", "gpu_time.p50_hi_ms"]
+
+    text = told(profile(nulls=nulls, codes=dict.fromkeys(nulls, "no_permission")))
+
+    assert line in text
+
+
+def test_a_run_on_a_cpu_has_no_figure_of_a_device():
+    """Absent is not unknown."""
+    text = told(make.profile())
+
+    assert not any(word in text for word in ("device time", "enqueue", "on the GPU"))

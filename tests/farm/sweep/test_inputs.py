@@ -74,7 +74,7 @@ def test_arrays_come_with_their_shapes_and_digest(tmp_path: Path) -> None:
 
     assert {"x": Tensor(shape=(2, 3)), "n": Tensor(shape=(), dtype="int64")} == plain.spec
     assert Tensor(shape=("batch", 3)) == fitted.spec["x"]
-    assert path == plain.file
+    assert path == plain.source
     assert hashlib.sha256(path.read_bytes()).hexdigest() == plain.digest == fitted.sized({}).digest
 
 
@@ -86,7 +86,8 @@ def test_an_input_may_be_called_npz() -> None:
 @pytest.mark.parametrize(
     ("block", "message"),
     [
-        ("many.yaml", "a manifest of inputs is not in this version: at inputs"),
+        ("many.yaml", "no file 'many.yaml': at inputs"),
+        (" ", "expected a manifest, got ' ': at inputs"),
         ([1], "expected keys and values, got a list: at inputs"),
         ({"x": [1, 3]}, "expected keys and values, got a list: at inputs.x"),
         ({"x": {}}, "no shape: at inputs.x"),

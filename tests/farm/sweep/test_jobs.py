@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from farm import archive
 from farm.effort import EFFORTS
+from farm.errors import Refused
 from farm.schema import Tensor
 from farm.sweep import Plan, label_text
+from tests.farm.graphs import drawn
 
 X = {"x": Tensor(shape=("batch", 4))}
 
@@ -178,3 +181,128 @@ def test_the_effort_of_the_caller_counts_where_the_sweep_is_silent(ask) -> None:
     assert EFFORTS["quick"] == ask("matrix: {model: net}", effort="quick").effort
     text = "matrix: {model: net}\nmeasure: {effort: standard}"
     assert EFFORTS["standard"] == ask(text, effort="quick").effort
+
+
+# ── graphs ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_graph_is_measured_by_its_runtime(ask, tmp_path) -> None:
+    """A file named in a sweep: its backend, its precision and its inputs are its own."""
+    path = drawn.mlp(tmp_path / "net.onnx", kind=drawn.HALF, external="net.weights")
+
+    plan = ask("matrix: {model: [net.onnx, net], batch: [1, 8]}")
+
+    first, _, third, _ = [each.job for each in plan.jobs]
+    assert ("onnx", "fp16") == (first.workload.backend, first.workload.precision)
+    assert ("torch", "fp32") == (third.workload.backend, third.workload.precision)
+    assert {"x": Tensor(shape=("batch", 64), dtype="float16")} == first.workload.inputs.spec
+    assert [("net.onnx", path), ("net.weights", tmp_path / "net.weights")] == (
+        list(plan.bundles[first.workload.model.digest])
+    )
+    assert "net.onnx/fp16/b8/any/backend=onnx" == label_text(plan.jobs[1].labels)
+
+
+def test_a_named_axis_of_a_graph_is_an_axis_of_the_sweep(ask, tmp_path) -> None:
+    """As one of inputs that a person specifies."""
+    drawn.save(
+        tmp_path / "net.onnx",
+        [drawn.node("Neg", "x", "y")],
+        inputs=[("x", drawn.FLOAT, ["batch", "seq"])],
+        outputs=[("y", drawn.FLOAT, None)],
+    )
+
+    plan = ask("matrix: {model: net.onnx, seq: [16, 32]}")
+
+    assert [("batch", 16), ("batch", 32)] == [
+        each.job.workload.inputs.spec["x"].shape for each in plan.jobs
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "hint"),
+    [
+        (
+            "matrix: {model: net.onnx, backend: torch}",
+            "backend 'torch' cannot run 'net.onnx'",
+            "leave the axis out",
+        ),
+        ("matrix: {model: net, backend: onnx}", "backend 'onnx' cannot run 'net'", "export it"),
+        (
+            "matrix: {model: net.onnx, precision: bf16}",
+            "precision 'bf16' cannot be applied to 'net.onnx'",
+            "take fp32, or leave the axis out",
+        ),
+        (
+            "matrix: {model: net.onnx}\ninputs: {y: {shape: [2]}, z: {shape: [2]}}",
+            "net.onnx takes no input 'y'",
+            "",
+        ),
+        (
+            "matrix: {model: net.onnx}\ninputs: {x: {shape: [batch, 65]}}",
+            "input 'x' of net.onnx cannot have the shape [batch, 65] at batch 1",
+            "",
+        ),
+        (
+            "matrix: {model: fixed.onnx, batch: [1, 8]}",
+            "batch 8 changes nothing",
+            "export it with an open first axis",
+        ),
+        (
+            "matrix: {model: open.onnx}",
+            "input 'x' of open.onnx has an axis of any length without a name: [?, ?]",
+            "say it: inputs: {x: {shape: [batch, LENGTH]}}",
+        ),
+        (
+            "matrix: {model: seq.onnx}",
+            "the axis 'seq' of the inputs has no value",
+            "add it to the matrix: seq: [128]",
+        ),
+    ],
+)
+def test_what_a_graph_cannot_be_asked_is_refused(ask, tmp_path, text, what, hint) -> None:
+    """Before anything runs: another backend, precision, input, batch, or an axis left open."""
+    drawn.mlp(tmp_path / "net.onnx")
+    for name, shape in (("fixed", [1, 4]), ("open", [None, None]), ("seq", ["batch", "seq"])):
+        drawn.save(
+            tmp_path / f"{name}.onnx",
+            [drawn.node("Neg", "x", "y")],
+            inputs=[("x", drawn.FLOAT, shape)],
+            outputs=[("y", drawn.FLOAT, None)],
+        )
+
+    with pytest.raises(Refused) as caught:
+        ask(text)
+
+    assert f"a.yaml: {what}" == caught.value.what
+    assert hint in caught.value.hint
+
+
+def test_inputs_of_a_sweep_stand_over_those_of_the_graph(ask, tmp_path) -> None:
+    """What it leaves open is said there, and any backend but its own need not care."""
+    drawn.save(
+        tmp_path / "net.onnx",
+        [drawn.node("Neg", "x", "y")],
+        inputs=[("x", drawn.FLOAT, [None, None])],
+        outputs=[("y", drawn.FLOAT, None)],
+    )
+
+    (one,) = ask("matrix: {model: net.onnx}\ninputs: {x: {shape: [batch, 9]}}").jobs
+    (fake,) = ask("matrix: {model: net.onnx, backend: fake}\ninputs: {z: {shape: []}}").jobs
+
+    assert {"x": Tensor(shape=("batch", 9))} == one.job.workload.inputs.spec
+    assert "fake" == fake.job.workload.backend
+
+
+def test_a_graph_of_no_known_precision_declares_none(ask, tmp_path) -> None:
+    """As one that computes in eight bits."""
+    drawn.save(
+        tmp_path / "net.onnx",
+        [drawn.node("DequantizeLinear", "w s", "f"), drawn.node("MatMul", "x f", "y")],
+        inputs=[("x", drawn.FLOAT, ["batch", 4])],
+        outputs=[("y", drawn.FLOAT, None)],
+        weights={"w": np.ones((4, 4), np.int8), "s": np.float32(0.1)},
+    )
+
+    (one,) = ask("matrix: {model: net.onnx}").jobs
+
+    assert "unspecified" == one.job.workload.precision

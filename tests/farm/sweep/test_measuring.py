@@ -1,5 +1,6 @@
 """The laws of the `measure:` block."""
 
+import msgspec
 import pytest
 
 from farm.effort import EFFORTS, duration_s
@@ -52,7 +53,11 @@ def test_single_keys_stand_over_the_effort() -> None:
             "grad": "no_grad",
             "denormals": "flush",
             "layers": False,
-            "energy": False,
+            "flops": False,
+            "energy": True,
+            "layer_iterations": 20,
+            "threads": 2,
+            "percentiles": [99.9, 90],
         }
     )
 
@@ -65,6 +70,13 @@ def test_single_keys_stand_over_the_effort() -> None:
         half_width_ppm=1000,
         budget_ms=50,
         min_time_ms=0,
+        layer_budget_ms=1_000,
+        layers=False,
+        flops=False,
+        energy=True,
+        layer_iterations=20,
+        threads=2,
+        percentiles=(50.0, 90.0, 99.9),
     ) == found.effort  # fmt: skip
     assert Protocol(warmup=10, gc="on", grad="no_grad", denormals="flush") == found.protocol
 
@@ -112,9 +124,16 @@ def test_a_duration_is_a_number_and_a_unit(word: str, seconds: int | None) -> No
         ({"tails": "yes"}, "a.yaml: expected true or false, got 'yes'", ""),
         ({"gc": "of"}, "a.yaml: unknown gc 'of': at measure.gc; known: off, on", "did you"),
         ({"grad": "none"}, "a.yaml: unknown grad 'none'", ""),
-        ({"layers": True}, "a.yaml: layers is not in this version: at measure.layers", "leave lay"),
-        ({"energy": 1}, "a.yaml: energy is not in this version", "leave energy out, or say false"),
-        ({"percentiles": [50]}, "a.yaml: percentiles is not in this version", "leave per"),
+        ({"trace": True}, "a.yaml: trace is not in this version: at measure.trace", "leave trace"),
+        ({"energy": 1}, "a.yaml: expected true or false, got the number 1: at measure.energy", ""),
+        ({"percentiles": 50}, "a.yaml: expected 1 to 20 percentiles, got the number 50", ""),
+        ({"percentiles": [50, 100]}, "a.yaml: 100 is no percentile: at measure.percentiles.1", ""),
+        ({"percentiles": ["p99"]}, "a.yaml: 'p99' is no percentile: at measure.percentiles.0", ""),
+        (
+            {"compat": "rpxx"},
+            "a.yaml: unknown preset 'rpxx': at measure.compat; known: ",
+            "did you",
+        ),
         (
             {"l2": "flushed"},
             "a.yaml: l2 'flushed' is not in this version: at measure.l2; known: ",
@@ -130,3 +149,36 @@ def test_a_block_that_makes_no_sense_is_refused(block: object, message: str, hin
     assert str(caught.value).startswith(message)
     assert caught.value.hint.startswith(hint)
     assert 2 == caught.value.exit_code
+
+
+@pytest.mark.parametrize(
+    ("name", "warmup", "iterations"),
+    [("yasp", 5, 100), ("rpx", 10, 1000), ("tinytorch", 10, 100), ("libreyolo", 20, 100)],
+)
+def test_a_preset_is_the_numbers_of_another_tool(name: str, warmup: int, iterations: int) -> None:
+    """One process, its counts, and its name in the protocol: its like alone is compared."""
+    found = _measuring({"compat": name})
+
+    assert (warmup, iterations, name, 1) == (
+        found.protocol.warmup,
+        found.protocol.iterations,
+        found.protocol.compat,
+        found.effort.repeats,
+    )
+
+
+def test_what_the_sweep_says_stands_over_its_preset() -> None:
+    """Repeats above all, which no preset forbids."""
+    found = _measuring({"compat": "rpx", "repeats": 5, "iterations": 50})
+
+    assert (5, 50, 10, "on") == (
+        found.effort.repeats,
+        found.protocol.iterations,
+        found.protocol.warmup,
+        found.protocol.gc,
+    )
+
+
+def test_without_a_preset_the_protocol_is_what_it_was() -> None:
+    """Ids of jobs that were measured before presets existed stay the same."""
+    assert "compat" not in msgspec.to_builtins(_measuring({}).protocol)

@@ -22,7 +22,7 @@ ROWS = {
     "call": ModelRow(ref=REF, inputs={}, kind="step"),
 }
 AXES = "known: model, precision, batch, device, backend, mode, environment"
-FORMS = "a model is a name of models.yaml, MODULE:CALLABLE or FILE.py:CALLABLE"
+FORMS = "a model is a name of models.yaml, MODULE:CALLABLE, FILE.py:CALLABLE or FILE.onnx"
 SELECTORS = "known: any, cpu, gpu, a hardware class, node:NAME, node:NAME/SLOT"
 KEYS = (
     "known: name, matrix, exclude, include, measure, inputs, item, kind, backend_options, "
@@ -105,7 +105,7 @@ BAD = [
     (
         "matrix: {model: net, backend: onnx:CUDA}",
         "backend 'onnx:CUDA' is not in this version",
-        "at matrix.backend; known: torch, fake",
+        "at matrix.backend; known: torch, onnx, fake",
         "",
     ),
     (

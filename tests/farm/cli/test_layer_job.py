@@ -1,0 +1,135 @@
+"""The job of a layer pass: arrays, batch and device, and what of them makes no sense."""
+
+import numpy as np
+import pytest
+
+from farm.cli import layer_job
+from farm.errors import Bad, NoResult, Refused
+from tests.farm import make
+from tests.farm.cli.layer_worker import Worker, saved, taken, words
+
+MODEL = "import torch\n\n\ndef build():\n    return torch.nn.ReLU()\n"
+
+
+@pytest.mark.seed("S0.2")
+def test_arrays_go_to_inputs_by_name_else_by_order(here) -> None:
+    named, ordered = Worker(), Worker()
+    x = np.arange(128, dtype="float32").reshape(2, 64)
+
+    taken(here, named, words(given=saved("x.npz", x=x)))
+    taken(here, ordered, words(given=saved("y.npz", mine=x)))
+
+    for worker in (named, ordered):
+        assert ["x"] == list(worker.inputs)
+        assert np.array_equal(x, worker.inputs["x"])
+        assert 2 == worker.asked[0].job.workload.batch
+
+
+@pytest.mark.seed("S0.2")
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"a": (1, 64), "b": (1, 64)}, "takes 1 array: x"),
+        ({"x": (64,)}, "has the shape [batch, 64]"),
+    ],
+)
+def test_a_wrong_number_or_shape_is_refused_before_anything_runs(here, arrays, said) -> None:
+    worker = Worker()
+    given = saved("x.npz", **{name: np.zeros(shape) for name, shape in arrays.items()})
+
+    with pytest.raises(Refused) as caught:
+        taken(here, worker, words(given=given))
+
+    assert said in caught.value.what
+    assert [] == worker.asked
+    assert not (here / "profile_layers.csv").exists()
+
+
+@pytest.mark.seed("S0.2")
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x63 and 64x64)", Refused),
+        ("RuntimeError: the weights are gone", Bad),
+    ],
+)
+def test_arrays_that_the_model_itself_refuses_are_the_asker_s_mistake(here, message, kind) -> None:
+    """Only the model knows which sizes it takes."""
+
+    class Fails(Worker):
+        def profile(self, asked):
+            failure = make.fault("model_error", phase="first", message=message)
+            return make.profile(asked.job, status="failed", failure=failure)
+
+    with pytest.raises(kind):
+        taken(here, Fails(), words(given=saved("x.npz", x=np.zeros((4, 63), "float32"))))
+
+
+def test_a_model_s_own_fault_is_none_of_the_asker(here) -> None:
+    class Fails(Worker):
+        def profile(self, asked):
+            failure = make.fault("model_error", phase="first", message="shape: no")
+            return make.profile(asked.job, status="failed", failure=failure)
+
+    with pytest.raises(Bad):
+        taken(here, Fails())
+
+
+def test_a_batch_cuts_or_repeats_the_arrays(here) -> None:
+    worker = Worker()
+
+    taken(here, worker, words(given=saved("x.npz", x=np.zeros((2, 64), "float32")), batch=8))
+
+    workload = worker.asked[0].job.workload
+    assert (8, ("batch", 64)) == (workload.batch, workload.inputs.spec["x"].shape)
+
+
+def test_a_model_of_one_s_own_travels_and_needs_inputs(here) -> None:
+    (here / "net.py").write_text(MODEL)
+    worker = Worker()
+
+    with pytest.raises(Refused, match="needs inputs"):
+        taken(here, worker, words("net.py:build"))
+    taken(here, worker, words("net.py:build", given=saved("x.npz", input=np.zeros((3, 2)))))
+
+    assert ["net.py"] == worker.code
+    assert ["input"] == list(worker.asked[0].job.workload.inputs.spec)
+
+
+@pytest.mark.seed("S0.37")
+@pytest.mark.parametrize(
+    ("word", "has_gpu", "tries"),
+    [
+        (None, False, ["cpu"]),
+        (None, True, ["cuda", "cpu"]),
+        ("cpu", True, ["cpu"]),
+        ("1", True, ["cuda:1"]),
+        ("gpu", False, ["cuda"]),
+        ("cuda:0", False, ["cuda:0"]),
+    ],
+)
+def test_the_first_gpu_is_taken_else_the_cpu(here, word, has_gpu, tries) -> None:
+    """A device that was asked for is never replaced by another."""
+    worker = Worker(lacks=[each for each in tries if each != "cpu"])
+
+    if tries[-1] == "cpu":
+        taken(here, worker, words(device=word), has_gpu=has_gpu)
+    else:
+        with pytest.raises(NoResult, match="no device"):
+            taken(here, worker, words(device=word), has_gpu=has_gpu)
+
+    assert tries == [each.device for each in worker.asked]
+    kinds = [each.job.selector.value for each in worker.asked]
+    assert ["cpu" if each == "cpu" else "gpu" for each in tries] == kinds
+
+
+def test_a_device_word_is_put_as_the_worker_knows_it() -> None:
+    assert ["cuda:3"] == layer_job.devices("3", has_gpu=False)
+
+
+@pytest.mark.parametrize("word", ["", "bogus", "all", "GPU", "cuda:", "cuda:x", "01", "-1", "1.5"])
+def test_a_word_that_is_no_device_is_refused_before_anything_starts(word) -> None:
+    with pytest.raises(Refused, match="unknown device") as caught:
+        layer_job.devices(word, has_gpu=True)
+
+    assert caught.value.why.startswith("known: cpu, ")

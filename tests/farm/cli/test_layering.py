@@ -1,0 +1,189 @@
+"""`farm profile layers` and `compare`: what the verbs say of files, and in their help."""
+
+import json
+
+import pytest
+
+from farm import interchange, schema
+from farm.cli import instrument, layering
+from farm.trace import blocks, files
+from tests.farm.cli.layer_worker import Worker, taken, words
+from tests.farm.interchange import calls
+
+TRT = [
+    {"count": 100},
+    {"name": "conv + relu", "timeMs": 30.0, "averageMs": 0.3, "medianMs": 0.29},
+    {"name": "fc", "timeMs": 10.0, "averageMs": 0.1, "medianMs": 0.1},
+]
+
+
+@pytest.fixture(autouse=True)
+def group(monkeypatch):
+    """The verbs under their group, however far that is wired."""
+    for verb in (layering.layers, layering.compare):
+        monkeypatch.setitem(instrument.profile.commands, verb.name, verb)
+
+
+@pytest.mark.seed("S0.36")
+def test_a_warning_against_production_is_given_and_stands_in_the_help(here, farm) -> None:
+    heard: list[str] = []
+
+    taken(here, Worker(), warn=heard.append)
+
+    assert ["never profile in production"] == [each.split(": ")[-1] for each in heard]
+    assert "never profile in production" in " ".join(farm("profile", "layers", "-h").out.split())
+
+
+# ── files ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def trt(here) -> str:
+    (here / "trt.json").write_text(json.dumps(TRT))
+    return "trt.json"
+
+
+def test_a_tensorrt_profile_is_shown_and_appended(here, farm, trt) -> None:
+    said = farm("profile", "layers", trt)
+
+    assert (0, True) == (said.code, "conv + relu    75.0" in said.out)
+    assert "appended to profile_layers.csv#1\n" == said.err
+    assert "conv + relu,75.0,0.3000,0.2900,,30.0000" in (here / "profile_layers.csv").read_text()
+    about = files.read(files.address("profile_layers.csv")).about
+    assert about is not None
+    assert ("imported", None, "trt.json") == (about.method, about.job_id, about.model)
+
+
+def test_an_import_as_json_has_a_reason_for_each_null(farm, trt) -> None:
+    said = farm("profile", "layers", trt, "--json")
+
+    found = json.loads(said.out)
+    assert (0, "", "farm.layers_read/v1") == (said.code, said.err, found["schema"])
+    reasons = found.pop("null_reasons")
+    assert set(schema.null_paths(found)) == set(reasons)
+
+
+def test_a_block_is_shown_and_nothing_is_appended(here, farm, trt) -> None:
+    farm("profile", "layers", trt)
+    before = (here / "profile_layers.csv").read_bytes()
+
+    said = farm("profile", "layers", "profile_layers.csv#1")
+
+    assert (0, "") == (said.code, said.err)
+    assert said.out.startswith("profile_layers.csv#1, trt.json\n")
+    assert before == (here / "profile_layers.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("--benchmark",), ("--iterations", "5"), ("--precision", "fp32"), ("--input", "x.npz")],
+)
+def test_a_flag_that_means_nothing_for_a_file_is_refused(farm, trt, flags) -> None:
+    said = farm("profile", "layers", trt, *flags)
+
+    assert (2, "") == (said.code, said.out)
+    assert f"{flags[0]} means nothing for 'trt.json'" in said.err
+
+
+def test_where_to_append_means_nothing_for_a_block_that_is_shown(here, farm, trt) -> None:
+    farm("profile", "layers", trt)
+
+    said = farm("profile", "layers", "profile_layers.csv", "--profile-output", "other.csv")
+
+    assert (2, True) == (said.code, "--profile-output means nothing" in said.err)
+    assert not (here / "other.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "holds"),
+    [
+        ("gone.json", 2, "no file 'gone.json'"),
+        ("gone.csv", 2, "no file 'gone.csv'"),
+        ("odd.json", 2, "no layer profile"),
+        ("torn.json", 1, "no JSON"),
+        ("torn.csv", 1, "line 2 has 2 cells"),
+        ("odd.csv", 2, "no layer CSV"),
+        ("good.csv#2", 3, "no block 2"),
+        ("good.csv#0", 2, "names no block"),
+    ],
+)
+def test_a_file_that_cannot_be_shown_says_why(here, farm, word, code, holds) -> None:
+    (here / "odd.json").write_text("{}")
+    (here / "torn.json").write_text("[")
+    (here / "torn.csv").write_text(f"{blocks.HEADER}\na,b\n")
+    (here / "odd.csv").write_text("a,b\n")
+    (here / "good.csv").write_text(f"{blocks.HEADER}\na,100,1,1,1,1\n")
+
+    said = farm("profile", "layers", word)
+
+    assert (code, "", True) == (said.code, said.out, holds in said.err), said.err
+
+
+# ── compare ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.seed("S0.24", "S0.39")
+def test_two_blocks_are_set_side_by_side(here, farm) -> None:
+    taken(here, Worker("conv", "relu", "fc"))
+    taken(here, Worker("conv+relu", "fc"), words(precision="bf16"))
+
+    said = farm("profile", "compare", "profile_layers.csv#1", "profile_layers.csv#2")
+
+    assert (0, "") == (said.code, said.err)
+    assert "base  profile_layers.csv#1: mlp, fp32" in said.out
+    rows = {line.split("  ")[0]: line.split()[1:] for line in said.out.splitlines()}
+    assert ["33.3", "50.0", "+16.7", "0.0498", "0.0498", "1.00"] == rows["fc"]
+    assert ["33.3", "–", "–", "0.0498", "–", "–"] == rows["conv"]
+    assert ["–", "50.0", "–", "–", "0.0498", "–"] == rows["conv+relu"]
+    assert "only in base 2 with 66.6 %, only in head 1 with 50.0 %" in said.out
+    assert "only shares compare" in said.out
+
+
+def test_a_comparison_as_json_is_one_document(here, farm, trt) -> None:
+    taken(here, Worker())
+
+    said = farm("profile", "compare", "profile_layers.csv", trt, "--json")
+
+    found = json.loads(said.out)
+    assert (0, "", "farm.layer_comparison/v1") == (said.code, said.err, found["schema"])
+    assert ("inconclusive", "trt.json") == (found["verdict"], found["head"]["model"])
+    reasons = found.pop("null_reasons")
+    assert set(schema.null_paths(found)) == set(reasons)
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [("never", 0), ("worse", 0), ("incomparable", 5)])
+def test_two_stored_tables_are_no_verdict(here, farm, trt, fail_on, code) -> None:
+    """Only pairs can show that something got worse."""
+    said = farm("profile", "compare", trt, trt, "--fail-on", fail_on)
+
+    assert code == said.code
+    assert "inconclusive" in said.out
+
+
+def test_what_cannot_be_compared_says_what_can_be_read(here, farm, trt) -> None:
+    (here / "notes.txt").write_text("hello")
+    (here / "some.json").write_text("{}")
+
+    for word in ("notes.txt", "some.json"):
+        said = farm("profile", "compare", word, trt)
+
+        assert (2, "", True) == (said.code, said.out, "readable now: layer CSVs" in said.err)
+
+
+def test_two_callable_jsons_are_compared_as_such(here, farm) -> None:
+    """A callable and a layer table are no pair."""
+    for name, ms in (("one.json", 10.0), ("two.json", 20.0)):
+        (here / name).write_bytes(interchange.encode(calls.document([ms, ms, ms])))
+
+    said = farm("profile", "compare", "one.json", "two.json")
+    as_json = farm("profile", "compare", "one.json", "two.json", "--json")
+    (here / "two.csv").write_text(f"{blocks.HEADER}\na,100,1,1,1,1\n")
+    mixed = farm("profile", "compare", "one.json", "two.csv")
+    asked = farm("profile", "compare", "one.json", "two.json", "--fail-on", "incomparable")
+
+    assert (0, "") == (said.code, said.err)
+    assert "ratio    2.000" in said.out
+    assert "verdict  inconclusive: a single run cannot support the call" in said.out
+    assert "farm.callable_comparison/v1" == json.loads(as_json.out)["schema"]
+    assert (2, True) == (mixed.code, "is a callable JSON" in mixed.err)
+    assert 5 == asked.code
