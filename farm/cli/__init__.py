@@ -16,8 +16,8 @@ from farm import __version__
 from farm.cli import (
     asking,
     depot,
-    instrument,
     machine,
+    profile,
     queueing,
     results,
     rostering,
@@ -65,7 +65,7 @@ cli.add(
     *(results.report, shelf.profiles, verifying.verify, asking.query, asking.export),
     *(rostering.aggregate, results.tag, depot.store),
 )
-cli.add("One measurement", instrument.profile)
+cli.add("One measurement", profile.profile)
 cli.add(
     "Farm",
     *(machine.up, machine.down, machine.scheduler, views.nodes),

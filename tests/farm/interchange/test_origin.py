@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from farm.cli.calling import _program
+from farm.cli.profile.calling import _program
 from farm.interchange import origin
 
 

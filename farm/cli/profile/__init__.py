@@ -2,8 +2,8 @@
 
 import click
 
-from farm.cli import calling, costing, layering
 from farm.cli.group import Verbs
+from farm.cli.profile import calling, costing, layering
 
 
 @click.group(cls=Verbs)

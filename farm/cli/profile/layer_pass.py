@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from farm import once
-from farm.cli import layer_job
-from farm.cli.calling import check_output
-from farm.cli.layer_job import Words
+from farm.cli.profile import layer_job
+from farm.cli.profile.calling import check_output
+from farm.cli.profile.layer_job import Words
 from farm.errors import Bad, FarmError, NoResult
 from farm.schema import Latency, LayerTable, Profile, Quality
 from farm.trace import blocks, files, layers, sidecar

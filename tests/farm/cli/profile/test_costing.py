@@ -5,11 +5,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farm.cli import costing
+from farm.cli.profile import costing
 from farm.errors import Bad, NoResult, Refused
 from farm.once import Measured
 from tests.farm import make
-from tests.farm.cli.test_cost_job import asking
+from tests.farm.cli.profile.test_cost_job import asking
 from tests.farm.costs.modelled import profile
 
 

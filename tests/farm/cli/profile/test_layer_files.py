@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.cli import layer_files
+from farm.cli.profile import layer_files
 from farm.errors import Refused
 
 

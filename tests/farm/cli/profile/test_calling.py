@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from farm import interchange, once, schema
-from farm.cli import calling
+from farm.cli.profile import calling
 from farm.errors import Bad, NoResult, Refused
 from farm.sweep.single import single
 from tests.farm import make

@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from farm.cli import cost_job
-from farm.cli.cost_job import Words
+from farm.cli.profile import cost_job
+from farm.cli.profile.cost_job import Words
 from farm.errors import Refused
 
 

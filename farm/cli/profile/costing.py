@@ -14,7 +14,7 @@ from farm.cli.talk import Talk, current_folder
 from farm.errors import Bad, NoResult
 
 if TYPE_CHECKING:
-    from farm.cli.cost_job import Words
+    from farm.cli.profile.cost_job import Words
     from farm.costs.record import CostReport
     from farm.once import Measured
 
@@ -81,7 +81,7 @@ def cost(
     makes of them is computed from its peaks and not measured; --latency measures on this machine.
     """
     from farm import once, schema
-    from farm.cli import cost_job, cost_views
+    from farm.cli.profile import cost_job, cost_views
 
     words = cost_job.Words(
         model=model,
@@ -118,7 +118,7 @@ def reported(
     NoResult if nobody can look into it.
     """
     from farm import costs, once
-    from farm.cli import cost_job, layer_job
+    from farm.cli.profile import cost_job, layer_job
 
     cost_job.check(words)
     specs = cost_job.specs(words.specs)

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from farm import interchange, schema
-from farm.cli import instrument, layering
+from farm.cli.profile import layering, profile
 from farm.trace import blocks, files
-from tests.farm.cli.layer_worker import Worker, taken, words
+from tests.farm.cli.profile.layer_worker import Worker, taken, words
 from tests.farm.interchange import calls
 
 TRT = [
@@ -21,7 +21,7 @@ TRT = [
 def group(monkeypatch):
     """The verbs under their group, however far that is wired."""
     for verb in (layering.layers, layering.compare):
-        monkeypatch.setitem(instrument.profile.commands, verb.name, verb)
+        monkeypatch.setitem(profile.commands, verb.name, verb)
 
 
 @pytest.mark.seed("S0.36")

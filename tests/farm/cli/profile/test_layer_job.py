@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from farm.cli import layer_job
+from farm.cli.profile import layer_job
 from farm.errors import Bad, NoResult, Refused
 from tests.farm import make
-from tests.farm.cli.layer_worker import Worker, saved, taken, words
+from tests.farm.cli.profile.layer_worker import Worker, saved, taken, words
 
 MODEL = "import torch\n\n\ndef build():\n    return torch.nn.ReLU()\n"
 

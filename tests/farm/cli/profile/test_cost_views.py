@@ -1,7 +1,7 @@
 import pytest
 
 from farm import costs
-from farm.cli import cost_views
+from farm.cli.profile import cost_views
 from farm.report.table import Table
 from tests.farm.costs.modelled import bounds, cost, profile, spec, table
 

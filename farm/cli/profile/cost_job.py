@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import structs
 
 from farm import models, once
-from farm.cli import layer_job
+from farm.cli.profile import layer_job
 from farm.errors import Refused
 from farm.reading import Document, short
 from farm.schema import Asked, Profile, Tensor

@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 
 from farm import once
-from farm.cli import layer_pass
-from farm.cli.layer_job import Words
+from farm.cli.profile import layer_pass
+from farm.cli.profile.layer_job import Words
 from farm.errors import NoResult
 from farm.trace.documents import LayersTaken
 from tests.farm import make

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from farm import schema
-from farm.cli import layer_views
+from farm.cli.profile import layer_views
 from farm.report.table import Table
 from tests.farm import make
-from tests.farm.cli.layer_worker import Worker, taken
+from tests.farm.cli.profile.layer_worker import Worker, taken
 
 
 @pytest.mark.seed("S0.14", "S0.30", "S0.31")

@@ -92,7 +92,7 @@ def layers(
     Shares are what counts: a layer profiler slows the model down, so never profile in production,
     and take no total of it for a latency. --benchmark takes that, apart and without a profiler.
     """
-    from farm.cli import layer_files, layer_job, layer_pass
+    from farm.cli.profile import layer_files, layer_job, layer_pass
 
     talk: Talk = ctx.obj
     if layer_files.is_file(model):
@@ -150,7 +150,7 @@ def compare(talk: Talk, before: str, after: str, fail_on: str) -> None:
     FILE#2 is the second block of a layer CSV; without a number it is the last. Stored figures were
     not measured in turns, so no verdict follows from them: they show where to look.
     """
-    from farm.cli import layer_files
+    from farm.cli.profile import layer_files
 
     layer_files.check_there([before, after])
     kinds = [layer_files.is_callable(each) for each in (before, after)]
@@ -168,7 +168,7 @@ def compare(talk: Talk, before: str, after: str, fail_on: str) -> None:
 
 def _show_taken(talk: Talk, found: "LayersTaken") -> None:
     from farm import schema
-    from farm.cli import layer_views
+    from farm.cli.profile import layer_views
     from farm.schema import Latency
 
     console = talk.console()
@@ -189,7 +189,7 @@ def _show_file(ctx: click.Context, word: str, csv: Path) -> None:
     from datetime import UTC, datetime
 
     from farm import schema
-    from farm.cli import layer_files, layer_views
+    from farm.cli.profile import layer_files, layer_views
 
     idle = _OF_A_RUN if word.endswith(".json") else (*_OF_A_RUN, "profile_output")
     for param in ctx.command.params:
@@ -211,7 +211,7 @@ def _show_file(ctx: click.Context, word: str, csv: Path) -> None:
 
 def _layers(talk: Talk, before: str, after: str) -> str:
     from farm import schema
-    from farm.cli import layer_files, layer_views
+    from farm.cli.profile import layer_files, layer_views
     from farm.trace import matching
 
     found = matching.compare(layer_files.table(before), layer_files.table(after))
@@ -225,7 +225,7 @@ def _layers(talk: Talk, before: str, after: str) -> str:
 
 def _callables(talk: Talk, before: str, after: str) -> str:
     from farm import interchange, schema
-    from farm.cli import layer_views
+    from farm.cli.profile import layer_views
 
     sides = [interchange.read(Path(each)) for each in (before, after)]
     found = interchange.compare_callables(*sides)

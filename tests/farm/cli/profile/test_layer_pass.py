@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from farm import schema
-from farm.cli import layer_pass, layer_views, layering
+from farm.cli.profile import layer_pass, layer_views, layering
 from farm.errors import Bad, NoResult, Refused
 from farm.trace import blocks, files
 from tests.farm import make
-from tests.farm.cli.layer_worker import Worker, saved, taken, words
+from tests.farm.cli.profile.layer_worker import Worker, saved, taken, words
 
 
 @pytest.mark.seed("S0.11")
