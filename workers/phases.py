@@ -4,11 +4,10 @@ The order is latency, throughput, memory (`measurement.md` §2), after `warming`
 computes a figure that gets published: samples and counters leave the process as they are.
 """
 
-import gc
 import math
 from array import array
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -23,7 +22,13 @@ from workers.bench import LABEL_ALLOC, LABEL_COMPILE, Bench, Clock, Samples
 from workers.energy import measure as energy_of
 from workers.labels import Watch, label_unexplained
 from workers.record import DeviceReading, Edge, EnergyReading, MemoryReading
-from workers.timing import gpu_time_pass, pass_iterations, pipelined, timed_after
+from workers.timing import (
+    gpu_time_pass,
+    pass_iterations,
+    pipelined,
+    timed_after,
+    without_collector,
+)
 
 _FLOW_NS: Final = 1_000_000_000
 _EVIDENCE_NS = 300_000  # a schedstat read costs 2.9 µs: one per 300 µs of measured time
@@ -269,18 +274,6 @@ def _several(step: Callable[[], object], count: int) -> Callable[[], object]:
     return run
 
 
-@contextmanager
-def _collector(policy: str) -> Iterator[None]:
+def _collector(policy: str) -> AbstractContextManager[None]:
     """Keep the garbage collector out of a timed loop where the protocol says so."""
-    was = gc.isenabled()
-    if policy == "off":
-        gc.collect()
-        gc.freeze()
-        gc.disable()
-    try:
-        yield
-    finally:
-        if policy == "off":
-            gc.unfreeze()
-            if was:
-                gc.enable()
+    return without_collector() if policy == "off" else nullcontext()

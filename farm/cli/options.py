@@ -34,6 +34,12 @@ devices = click.option(
     metavar="SEL",
     help="Which of this machine's devices: all, cpu, cpu:0, …",
 )
+given = click.option(
+    *("--input", "given"),
+    metavar="NPZ",
+    shell_complete=candidates.arrays,
+    help="Its arrays are the inputs.  [drawn with a fixed seed]",
+)
 store = click.option("--store", metavar="DIR", help="Where profiles are kept.  [.farm/store]")
 timeout = click.option("--timeout", metavar="D", help="Give up waiting after 90s, 10m, …")
 force = click.option("--force", is_flag=True, help="Measure again what has a profile.")

@@ -4,12 +4,10 @@ It works in the caller's process, so it is for looking, not for publishing: noth
 neighbour is noticed, and there is one process. Every call leaves the model and torch as they were.
 """
 
-import gc
 import os
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +29,7 @@ from workers.devices import Slot
 from workers.host import Host
 from workers.profiler.speed import Milliseconds
 from workers.record import CostReading
+from workers.timing import without_collector
 
 _MIB: Final = 2**20
 _LAYER, _FORWARD = (3, 10), (5, 20)  # warm-up and timed calls, those of the course module
@@ -146,7 +145,7 @@ class Profiler:
         if warmup < 0 or iterations < 1:
             raise Refused(f"{warmup} untimed and {iterations} timed calls", why="at least 0 and 1")
         into = array("q", bytes(8 * (warmup + iterations)))
-        with _no_collector():
+        with without_collector():
             phases.loop(guest.call, guest.sync, self._clock, into, 0, len(into))
         return Milliseconds([each / 1e6 for each in into[warmup:]])
 
@@ -251,15 +250,3 @@ def _card() -> Numbers:
 def _protocol(guest: Borrowed, warmup: int, iterations: int) -> Numbers:
     asked = Protocol(warmup=warmup, iterations=iterations, grad="no_grad", compat="tinytorch")
     return {**msgspec.to_builtins(asked), "statistic": "median", "threads": dict(guest.threads)}
-
-
-@contextmanager
-def _no_collector() -> Iterator[None]:
-    was = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

@@ -1,6 +1,7 @@
 """Timing beyond the plain loop: devices with a queue, compilers, caches."""
 
 from workers.timing.caches import host_flush, pool_size, rotating, rotation, timed_after
+from workers.timing.collector import without_collector
 from workers.timing.compiled import CompilePhase, Compiles, until_compiled
 from workers.timing.device import (
     IN_FLIGHT,
@@ -30,4 +31,5 @@ __all__ = [
     "sync_all",
     "timed_after",
     "until_compiled",
+    "without_collector",
 ]

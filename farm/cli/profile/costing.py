@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from farm.cli import candidates
+from farm.cli import candidates, options
 from farm.cli.group import verb
 from farm.cli.talk import Talk, current_folder
 from farm.errors import Bad, NoResult
@@ -29,12 +29,7 @@ _EXAMPLES = (
 
 @verb("cost", examples=_EXAMPLES)
 @click.argument("model", shell_complete=candidates.model)
-@click.option(
-    *("--input", "given"),
-    metavar="NPZ",
-    shell_complete=candidates.arrays,
-    help="Its arrays are the inputs.  [drawn with a fixed seed]",
-)
+@options.given
 @click.option(
     *("--input-shape", "shape"),
     metavar="3,224,224",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from farm.cli import candidates, completing
+from farm.cli import candidates, completing, options
 from farm.cli.group import verb
 from farm.cli.talk import Talk, current_folder
 from farm.errors import NoVerdict, Refused
@@ -26,12 +26,7 @@ _OF_A_RUN = ("given", "output", "iterations", "benchmark", "precision", "batch",
 
 @verb("layers", examples=_EXAMPLES)
 @click.argument("model", shell_complete=candidates.subject)
-@click.option(
-    *("--input", "given"),
-    metavar="NPZ",
-    shell_complete=candidates.arrays,
-    help="Its arrays are the inputs.  [drawn with a fixed seed]",
-)
+@options.given
 @click.option(
     *("--output",),
     metavar="NPZ",

@@ -5,11 +5,9 @@ and what the wrappers cost is known (`measurement.md` §12). A layer's time is w
 an attention never calls its output projection as a module, and a pass over leaves would lose that.
 """
 
-import gc
 import math
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -20,6 +18,7 @@ from farm.trace.layers import SELF
 from workers.backends import LayerAsk, LayerPass, NotOffered
 from workers.backends.torch.wrapping import Site, sites, wrapped
 from workers.record import LayerReading
+from workers.timing import without_collector
 
 if TYPE_CHECKING:
     from torch import nn
@@ -58,7 +57,7 @@ def measure(
     found = sites(target)
     ruler = _Wall(asked.clock) if device is None else _Events(asked.clock, device)
     seen = _Seen(found, ruler)
-    with _no_collector():
+    with without_collector():
         typical_ns = _warm_up(found, run, asked, ruler)
         began, done = asked.clock(), 0
         for size in _sizes(asked, typical_ns):
@@ -257,16 +256,3 @@ def _sizes(asked: LayerAsk, typical_ns: float) -> list[int]:
         blocks = max(blocks, math.ceil(asked.iterations / fitting))
     least, more = divmod(asked.iterations, blocks)
     return [least + (at < more) for at in range(blocks)]
-
-
-@contextmanager
-def _no_collector() -> Iterator[None]:
-    """Keep the garbage collector out of the iterations."""
-    was = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
