@@ -7,32 +7,25 @@ The whole passes where none failed and at least one passed.
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from zipfile import BadZipFile
 
 import numpy as np
 from msgspec import structs
 
-from farm import schema
+from farm import accuracy, schema
+from farm.accuracy import Limits, OutputError
 from farm.catalog.rows import Row
 from farm.errors import Bad
 from farm.schema import Failure, Latency, Layers, LayerTable, Quality, Stored
 from farm.store import Store
 from farm.sweep import arrays
+from farm.trace import shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Status = Literal["PASS", "FAIL", "UNKNOWN"]
-
-# How far outputs of a precision may lie from a reference that was computed in fp32 or wider:
-# (absolute, relative). A few hundred units in the last place of a number near 1.
-TOLERANCES: Final[Mapping[str, tuple[float, float]]] = {
-    "fp32": (1e-5, 1e-4),
-    "unspecified": (1e-5, 1e-4),
-    "fp16": (2e-2, 2e-2),
-    "bf16": (1e-1, 1e-1),
-}
 
 
 class Check(Stored, frozen=True, kw_only=True):
@@ -41,23 +34,6 @@ class Check(Stored, frozen=True, kw_only=True):
     name: str
     status: Status
     detail: str
-
-
-class OutputError(Stored, frozen=True, kw_only=True):
-    """How far one output lies from its reference; argmax_agreement: along the last axis.
-
-    A distance is null where a number on either side is not finite, and nothing is within then.
-    Source: numpy's `isclose`, |a − b| ≤ atol + rtol·|b|, decides `within`.
-    """
-
-    output: str
-    items: int
-    max_abs: float | None
-    max_rel: float | None
-    rmse: float | None
-    cosine: float | None
-    argmax_agreement: float | None
-    within: bool
 
 
 class Verified(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.verified/v1"):
@@ -89,18 +65,18 @@ def verify(
 ) -> Verified:
     """Return the verdict on a profile from what the store holds of it.
 
-    reference: an NPZ with outputs under the names of the job's. atol, rtol: those of the precision
-    unless given. Raises Refused if the reference cannot be read.
+    reference: an NPZ with outputs under the names of the job's. atol: absolute; unless given, that
+    of the precision times the largest reference value. rtol: that of the precision unless given.
+    Raises Refused if the reference cannot be read.
     """
     profile = row.profile
-    usual = TOLERANCES[profile.job.workload.precision]
-    limits = (usual[0] if atol is None else atol, usual[1] if rtol is None else rtol)
+    bounds = accuracy.limits(profile.job.workload.precision, atol=atol, rtol=rtol)
     expected = None
     if reference is not None:
         expected = arrays.load(reference, name=str(reference), may_be_empty=True)
-    errors, accuracy = _accuracy(store, row, expected, limits)
+    errors, near = _accuracy(store, row, expected, bounds)
     table, layers = _layers(store, row)
-    checks = [_outcome(row), _repeatable(row), accuracy, _latency(row, max_p50_ms), layers]
+    checks = [_outcome(row), _repeatable(row), near, _latency(row, max_p50_ms), layers]
     latency = profile.latency if isinstance(profile.latency, Latency) else None
     flow = profile.throughput
     numbers: dict[str, float | None] = {
@@ -185,14 +161,20 @@ def _layers(store: Store, row: Row) -> tuple[LayerTable | None, Check]:
         table.iterations,
     )
     detail = f"{len(table.rows)} rows over {table.iterations} iterations, {table.clock} clock"
-    return table, Check(name="layers", status="PASS" if same else "FAIL", detail=detail)
+    if not same:
+        return table, Check(name="layers", status="FAIL", detail=detail)
+    top = max(range(len(table.rows)), key=lambda at: table.rows[at].share_pct, default=None)
+    why = "" if top is None else shares.doubt(table, top)
+    if top is not None and why:
+        detail += f"; its largest row, {table.rows[top].layer}, is not reliable: {why}"
+    return table, Check(name="layers", status="UNKNOWN" if why else "PASS", detail=detail)
 
 
 def _accuracy(
     store: Store,
     row: Row,
     expected: "Mapping[str, NDArray[Any]] | None",
-    limits: tuple[float, float],
+    bounds: Limits,
 ) -> tuple[list[OutputError], Check]:
     if expected is None:
         detail = "no --reference was given"
@@ -206,43 +188,13 @@ def _accuracy(
         if name not in found or name not in expected or found[name].shape != expected[name].shape:
             detail = f"output {name!r} is not alike on both sides"
             return [], Check(name="accuracy", status="FAIL", detail=detail)
-    errors = [_error(name, found[name], expected[name], limits) for name in expected]
+    errors = [accuracy.distance(name, found[name], expected[name], bounds) for name in expected]
     good = all(each.within for each in errors)
-    known = [each.max_abs for each in errors if each.max_abs is not None]
-    worst = f"{max(known):.3g}" if known and len(known) == len(errors) else "not finite"
-    detail = f"largest difference {worst}, atol {limits[0]:g}, rtol {limits[1]:g}"
+    detail = accuracy.worst(errors, bounds)
     return errors, Check(name="accuracy", status="PASS" if good else "FAIL", detail=detail)
 
 
-def _error(
-    name: str, found: "NDArray[Any]", expected: "NDArray[Any]", limits: tuple[float, float]
-) -> OutputError:
-    a, b = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
-    with np.errstate(all="ignore"):  # what is not finite is told as such
-        off = np.abs(a - b)
-        size = float(np.linalg.norm(a) * np.linalg.norm(b))
-        along = float(a @ b)
-    nonzero = b != 0
-    agreement = None
-    if expected.ndim >= 2 and expected.shape[-1] > 1:
-        agreement = float(np.mean(found.argmax(axis=-1) == expected.argmax(axis=-1)))
-    return OutputError(
-        output=name,
-        items=a.size,
-        max_abs=_finite(off.max(initial=0.0)),
-        max_rel=_finite((off[nonzero] / np.abs(b[nonzero])).max()) if nonzero.any() else None,
-        rmse=_finite(np.sqrt(np.mean(off**2))) if a.size else 0.0,
-        cosine=_finite(along / size) if size > 0 else None,
-        argmax_agreement=agreement,
-        within=bool(np.all(off <= limits[0] + limits[1] * np.abs(b))),
-    )
-
-
 # ── parts ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _finite(number: float) -> float | None:
-    return float(number) if np.isfinite(number) else None
 
 
 def _verdict(checks: list[Check]) -> Status:

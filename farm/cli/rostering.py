@@ -12,7 +12,7 @@ from farm.errors import Refused
 
 if TYPE_CHECKING:
     from farm.report.table import Table
-    from farm.roster import Aggregate
+    from farm.roster import Aggregate, Report
 
 
 @verb(
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-incomplete-flops", is_flag=True, help="Keep rows without all FLOPs, with a note."
 )
+@click.option("--allow-invalid", is_flag=True, help="Keep rows with invalid figures, with a note.")
 @options.store
 @click.pass_obj
 def aggregate(
@@ -48,12 +49,14 @@ def aggregate(
     output: str | None,
     validation: str | None,
     allow_incomplete_flops: bool,
+    allow_invalid: bool,
     store: str | None,
 ) -> None:
     """Check that every model of a roster has a sound profile, and join them in one table.
 
     PATH is a file or folder of callable JSONs or profiles; without one, the store is looked into.
-    Any problem ends it with 1.
+    Of several that match, a valid one is taken before others, then the newest. Any problem ends it
+    with 1; a degraded row is none.
     """
     import msgspec
 
@@ -68,15 +71,13 @@ def aggregate(
     expected = rosters.load(Path(roster), name=roster)
     for named in filter(None, (output, validation)):
         check_place(Path(named))
-    if paths:
-        reports = rosters.in_files([Path(each) for each in paths])
-    else:
-        from farm.store import check_there
-
-        where = talk.store(talk.settings(store=store).store.value)
-        check_there(where)
-        reports = rosters.in_store(where)
-    found = rosters.aggregate(expected, reports, allow_incomplete_flops=allow_incomplete_flops)
+    reports = _reports(talk, paths, store)
+    found = rosters.aggregate(
+        expected,
+        reports,
+        allow_incomplete_flops=allow_incomplete_flops,
+        allow_invalid=allow_invalid,
+    )
     console, verdict = talk.console(), found.validation
     if output is not None:
         write(Path(output), [rosters.comma_separated(found.rows).encode()])
@@ -92,6 +93,17 @@ def aggregate(
         console.say(f"{told}{wrote}")
     if verdict.status == "FAIL":
         raise click.exceptions.Exit(1)
+
+
+def _reports(talk: Talk, paths: tuple[str, ...], store: str | None) -> "list[Report]":
+    from farm import roster as rosters
+    from farm.store import check_there
+
+    if paths:
+        return rosters.in_files([Path(each) for each in paths])
+    where = talk.store(talk.settings(store=store).store.value)
+    check_there(where)
+    return rosters.in_store(where)
 
 
 def _shown(found: "Aggregate") -> "list[str | Table]":

@@ -33,8 +33,18 @@ _HOW: Final = "farm profiles pull -o DIR --artifacts output writes one"
     shell_complete=candidates.arrays,
     help="Outputs to compare with, as `farm profiles pull --artifacts output` writes them.",
 )
-@click.option("--atol", type=click.FloatRange(0), metavar="X", help="[by precision]")
-@click.option("--rtol", type=click.FloatRange(0), metavar="X", help="[by precision]")
+@click.option(
+    "--atol",
+    type=click.FloatRange(0),
+    metavar="X",
+    help="Absolute; default relative to the largest reference value.  [by precision]",
+)
+@click.option(
+    "--rtol",
+    type=click.FloatRange(0),
+    metavar="X",
+    help="Relative to each reference value.  [by precision]",
+)
 @click.option(
     "--max-p50-ms", type=click.FloatRange(0, min_open=True), metavar="X", help="FAIL above it."
 )

@@ -1,6 +1,7 @@
 """A callable JSON as it lies in a file: ours, or the other tool's, put in our terms."""
 
 import math
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from farm.interchange.document import (
     realtime_budget,
 )
 from farm.interchange.figures import figures
+from farm.stats import percentiles
 
 _THEIRS: Final = "not_probed: the tool that wrote this does not say"
 _NOTE: Final = "read from another tool's file; its percentiles were taken anew from its samples"
@@ -26,6 +28,8 @@ _NOTE: Final = "read from another tool's file; its percentiles were taken anew f
 _UNKNOWN: Final = ("", "unknown", "n/a", 0)
 _NO_CPU_NAMES: Final = ("x86_64", "amd64", "i386", "aarch64", "arm64", "arm")
 _LIMIT_BYTES: Final = 256 << 20
+# Relative: sums in another order differ in the last digits, an edit in the first.
+_AGREES: Final = 1e-6
 
 
 def read(path: Path) -> CallableProfile:
@@ -67,6 +71,27 @@ def _check_times(found: CallableProfile, name: str) -> None:
         raise Bad(f"{name}: no sample")
     if not all(each > 0 and math.isfinite(each) for each in samples):
         raise Bad(f"{name}: a sample is no positive number of ms")
+    told = found.latency
+    process_medians = found.latency_detail.process_p50_ms
+    for field, value, again in (
+        ("p50_ms", told.p50_ms, statistics.median(process_medians) if process_medians else 0.0),
+        ("p95_ms", told.p95_ms, percentiles.percentile(samples, 95)),
+        ("p99_ms", told.p99_ms, percentiles.percentile(samples, 99)),
+        ("mean_ms", told.mean_ms, statistics.fmean(samples)),
+    ):
+        if not math.isclose(value, again, rel_tol=_AGREES):
+            raise Bad(
+                f"{name}: its {field} is {value}, and its samples give {again:.6g}",
+                why="the file was changed after it was measured; profile the callable again",
+            )
+    low, high = min(samples), max(samples)
+    if not all(
+        low <= each * (1 + _AGREES) and each <= high * (1 + _AGREES) for each in process_medians
+    ):
+        raise Bad(
+            f"{name}: a median of its processes lies outside its samples",
+            why="the file was changed after it was measured; profile the callable again",
+        )
 
 
 def _foreign(plain: Mapping[str, Any]) -> CallableProfile:

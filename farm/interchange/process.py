@@ -15,10 +15,14 @@ _ABOUT_SEVERAL: Final = frozenset({"processes_disagree", "repeats_missing"})
 
 
 class Process(NamedTuple):
-    """samples_ms: of every measured call, in order. quality: of this process alone."""
+    """samples_ms: of every measured call, in order. quality: of this process alone.
+
+    repeat: what the profile tells of it.
+    """
 
     samples_ms: FloatArray
     quality: Quality
+    repeat: Repeat
 
 
 def that_counts(profile: Profile, samples: dict[str, NDArray[np.int64]]) -> Process:
@@ -34,7 +38,7 @@ def that_counts(profile: Profile, samples: dict[str, NDArray[np.int64]]) -> Proc
     if name not in samples or not isinstance(profile.quality, Quality):
         raise Bad("no sample is left of what was measured")
     taken = np.asarray(samples[name], dtype=np.float64) / 1e6
-    return Process(taken, _alone(profile, profile.quality, chosen[0], taken))
+    return Process(taken, _alone(profile, profile.quality, chosen[0], taken), chosen[0])
 
 
 def _alone(profile: Profile, quality: Quality, repeat: Repeat, samples_ms: FloatArray) -> Quality:

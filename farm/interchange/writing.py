@@ -58,11 +58,14 @@ def of_profile(
     card: schema.SystemCard | None,
     profile_id: str | None,
     quality: Quality | None = None,
+    is_function: bool = True,
 ) -> CallableProfile:
     """Return the callable JSON of a profile that has a latency.
 
     samples_ms: of each process whose figures these are, in order. quality: of these, as the profile
-    has it if None. Raises Bad for a profile that failed, and if there is no sample.
+    has it if None. is_function: nothing was cast then, and only its output shows its precision; of
+    a job the worker has judged it (under autocast an output may well be fp32). Raises Bad for a
+    profile that failed, and if there is no sample.
     """
     latency = profile.latency
     quality = quality or (profile.quality if isinstance(profile.quality, Quality) else None)
@@ -77,6 +80,7 @@ def of_profile(
     )
     nulls = {f"latency_detail.{path}": why for path, why in taken.reasons.items()} | _hoisted(card)
     nulls |= {f"provenance.{name}": why for name, why in origin.reasons.items()}
+    observed = profile.execution.precision_observed
     if profile_id is None:
         nulls["profile_id"] = "not_applicable: kept in no store"
     return CallableProfile(
@@ -90,12 +94,12 @@ def of_profile(
         latency_samples_ms=[float(each) for array in samples_ms for each in array],
         memory=_memory(profile, request, nulls),
         system_card=_system(card, request, profile, nulls),
-        notes=_notes(request, taken),
+        notes=_notes(profile, request, taken, is_function=is_function),
         model_callable=request.model,
         inputs_sha256=request.inputs_sha256,
         latency_detail=taken.detail,
         realtime_budget=realtime_budget(taken.latency.p50_ms),
-        flags=_flags(quality, request, profile.execution.precision_observed),
+        flags=_flags(quality, request, observed if is_function else {}),
         profile_id=profile_id,
         tags=request.tags,
         provenance=_provenance(profile, request, origin, nulls),
@@ -115,16 +119,23 @@ def _flags(quality: Quality, request: Request, observed: Mapping[str, str]) -> l
     return sorted(found)
 
 
-def _notes(request: Request, taken: Figures) -> list[str]:
+def _notes(profile: Profile, request: Request, taken: Figures, *, is_function: bool) -> list[str]:
     n, blocks = taken.detail.n, taken.detail.of_blocks
+    precision = "as declared, and nothing was cast"
+    if not is_function:
+        precision = "as the job asked, and as seen in `provenance`"
+    fed = f"fixed input: {n} timed calls on one input, not on {n} inputs"
+    if profile.job.protocol.input_policy == "rotate":
+        sets = profile.execution.resolved.get("input_sets", "several")
+        fed = f"{n} timed calls on {sets} sets of inputs in turn"
     notes = [
-        f"fixed input: {n} timed calls on one input, not on {n} inputs",
+        fed,
         "closed loop: a call starts when the one before it has ended",
         "percentiles by linear interpolation over all samples; deviations with ddof 1",
-        "`_mb` is MiB and `_gb` GiB; precision is as declared, and nothing was cast",
+        f"`_mb` is MiB and `_gb` GiB; precision is {precision}",
         "whole-board GPU memory and allocations outside torch are not in `memory`",
     ]
-    if request.unit == "request":
+    if is_function and request.unit == "request":
         notes.append(
             "if the function calls a remote API, the time is network plus server and the memory "
             "that of the client"

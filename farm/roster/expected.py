@@ -60,7 +60,11 @@ def load(path: Path, *, name: str = "") -> Roster:
     for block, here in entries:
         each = _expected(block, here)
         if (each.task, each.model) in models:
-            raise here.refused(f"model {each.model!r} of task {each.task!r} is there twice")
+            raise here.refused(
+                f"model {each.model!r} of task {each.task!r} is there twice",
+                hint="give each row a name of its own and both the same identity, as in "
+                f"{{model: {each.model}-b8, identity: {each.known_as}, batch: 8}}",
+            )
         models[each.task, each.model] = each
     called = reading.text(said.get("name"), place.key("name"), thing="a name", limit=200)
     return Roster(name=called, models=list(models.values()))

@@ -8,15 +8,34 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from farm.catalog import rows, winners
 from farm.errors import Refused, did_you_mean
 from farm.interchange import is_callable
-from farm.schema import Profile
 from farm.store import Store
+
+# Where a profile of ours, and where a callable JSON holds what the table shows.
+_IN_PROFILE: Final[Mapping[str, str]] = {
+    "device": "execution.device.slot",
+    "precision": "job.workload.precision",
+    "batch": "job.workload.batch",
+    "unit": "job.workload.item",
+    "n": "latency.n",
+    "memory_mib": "memory.cpu_rss_peak_lifetime_bytes",
+    "validity": "quality.validity",
+}
+_IN_CALLABLE: Final[Mapping[str, str]] = {
+    "device": "device",
+    "precision": "system_card.precision",
+    "batch": "system_card.batch_size",
+    "unit": "unit",
+    "n": "measured_calls",
+    "memory_mib": "memory.cpu_process_lifetime_peak_mb",
+    "validity": "latency_detail.validity",
+}
 
 
 class Report(NamedTuple):
@@ -33,8 +52,20 @@ class Report(NamedTuple):
     @property
     def identity(self) -> str:
         """What it is of, as a roster names it; "" where it does not say."""
-        found = self.plain.get("model_callable") if self.is_callable else _name(self.plain)
-        return found if isinstance(found, str) else ""
+        path = "model_callable" if self.is_callable else "job.workload.model.name"
+        return _text(at(self.plain, path))
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What it says for the columns of the table, by column, as it was written."""
+        paths = _IN_CALLABLE if self.is_callable else _IN_PROFILE
+        return {name: at(self.plain, path) for name, path in paths.items()}
+
+    @property
+    def began(self) -> str:
+        """When its measurement began, in UTC; "" where it does not say."""
+        path = "provenance.started_at" if self.is_callable else "execution.started_at"
+        return _text(at(self.plain, path))
 
 
 def in_files(paths: Sequence[Path]) -> list[Report]:
@@ -60,20 +91,23 @@ def in_files(paths: Sequence[Path]) -> list[Report]:
 
 
 def in_store(store: Store) -> list[Report]:
-    """Return the newest profile that counts of every cell in the store, good or not."""
-    newest: dict[tuple[str, str], rows.Row] = {}
-    for each in winners.winners(rows.read(store).rows):
-        profile = each.row.profile
-        key = (profile.cell_id, profile.protocol_id)
-        held = newest.get(key)
-        if held is None or _began(held.profile) < _began(profile):
-            newest[key] = each.row
-    return [
-        Report(row.profile_id[:12], msgspec.to_builtins(row.profile)) for row in newest.values()
-    ]
+    """Return every profile that counts in the store, good or not; an attempt that lost does not."""
+    found = [each.row for each in winners.winners(rows.read(store).rows)]
+    return [Report(row.profile_id[:12], msgspec.to_builtins(row.profile)) for row in found]
+
+
+def at(plain: object, path: str) -> Any:
+    """Return what stands at a path of plain data; None where nothing does."""
+    for key in path.split("."):
+        plain = plain.get(key) if isinstance(plain, dict) else None
+    return plain
 
 
 _NONE = "is no profile"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _read(path: Path) -> Report:
@@ -86,14 +120,3 @@ def _read(path: Path) -> Report:
         return Report(str(path), {}, _NONE)
     known = is_callable(plain) or plain.get("schema") == "farm.profile/v1"
     return Report(str(path), plain, "" if known else _NONE)
-
-
-def _name(plain: Mapping[str, Any]) -> object:
-    found: object = plain
-    for key in ("job", "workload", "model", "name"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
-
-
-def _began(profile: Profile) -> str:
-    return profile.execution.started_at

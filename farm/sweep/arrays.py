@@ -73,6 +73,9 @@ def _array(
 
     try:
         array = arrays[key]
+    except MemoryError as error:
+        why = "it claims more than this machine has"
+        raise Refused(f"array {key!r} of {short(name)} does not fit here", why=why) from error
     except ValueError as error:
         if "pickle" not in str(error):
             raise

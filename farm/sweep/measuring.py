@@ -94,7 +94,8 @@ def _value(key: str, given: object, place: Place) -> Any:
     if key == "percentiles":
         return _percentiles(given, place)
     if key == "compat":
-        return reading.one_of(given, place, thing="preset", known=presets.NAMES)
+        named = given if isinstance(given, str) else str(given)
+        return reading.one_of(named, place, thing="preset", known=presets.NAMES)
     if key == "timeout":
         return _seconds(given, place)
     if key == "memory_limit":
@@ -115,10 +116,10 @@ def _percentiles(given: object, place: Place) -> tuple[float, ...]:
     if not isinstance(given, list) or not 1 <= len(given) <= 20:
         raise place.refused(f"expected 1 to 20 percentiles, got {reading.kind_of(given)}")
     for index, each in enumerate(given):
-        good = isinstance(each, int | float) and not isinstance(each, bool) and 0 < each < 100
-        if not good:
+        number = isinstance(each, int | float) and not isinstance(each, bool)
+        if not number or not 0.001 <= each <= 99.999:
             raise place.key(str(index)).refused(
-                f"{reading.short(each)} is no percentile", why="a number between 0 and 100"
+                f"{reading.short(each)} is no percentile", why="a number from 0.001 to 99.999"
             )
     return tuple(sorted({50.0, *map(float, given)}))
 

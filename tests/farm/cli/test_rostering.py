@@ -105,6 +105,16 @@ def test_incomplete_flops_are_allowed_if_so_asked(farm, there, shelf):
     assert "! mlp: FLOPs unknown (not counted)" in lenient.out
 
 
+def test_invalid_figures_end_it_with_1_unless_they_are_allowed(farm, there):
+    (there / "out/b.json").write_bytes(encode(calls.document([1.0, 2.0, 3.0], flags=["contended"])))
+
+    strict = farm(*ASK, "out")
+    lenient = farm(*ASK, "out", "--allow-invalid")
+
+    assert (1, True) == (strict.code, "✗ b: invalid: contended" in strict.out)
+    assert (0, True) == (lenient.code, "! b: invalid: contended" in lenient.out)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

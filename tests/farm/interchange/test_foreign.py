@@ -77,6 +77,28 @@ def test_a_file_that_is_none_is_refused_with_its_name(data, what):
     assert caught.value.what.startswith(f"a.json: {what}")
 
 
+@pytest.mark.parametrize("field", ["p50_ms", "p95_ms", "p99_ms", "mean_ms"])
+@pytest.mark.parametrize("value", [0.0, -1.0, 1e-300, 1e300])
+def test_a_time_of_ours_that_its_samples_do_not_give_is_refused(field, value):
+    """An edited figure beside honest samples would compare, and aggregate, as a measured one."""
+    plain = json.loads(encode(calls.document()))
+    plain["latency"][field] = value
+
+    with pytest.raises(Bad) as caught:
+        of_bytes(json.dumps(plain).encode(), name="a.json")
+
+    assert caught.value.what.startswith(f"a.json: its {field} is {value}, and its samples give ")
+
+
+def test_a_median_moved_together_with_that_of_its_process_is_refused():
+    plain = json.loads(encode(calls.document()))
+    plain["latency"]["p50_ms"] = 9e9
+    plain["latency_detail"]["process_p50_ms"] = [9e9]
+
+    with pytest.raises(Bad, match="outside its samples"):
+        of_bytes(json.dumps(plain).encode(), name="a.json")
+
+
 def test_a_file_that_is_not_there_is_a_bad_request(tmp_path):
     with pytest.raises(Refused, match="cannot read"):
         read(tmp_path / "gone.json")

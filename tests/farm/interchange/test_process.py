@@ -25,7 +25,10 @@ def test_the_last_process_that_is_not_invalid_stands_for_a_profile(flags, ms):
     """Of invalid ones the last; a doubt that degrades excludes nothing."""
     profile = make.profile(repeats=len(flags), repeat_flags=flags)
 
-    assert [ms] * 8 == that_counts(profile, samples(1.0, 2.0)).samples_ms.tolist()
+    found = that_counts(profile, samples(1.0, 2.0))
+
+    assert [ms] * 8 == found.samples_ms.tolist()
+    assert profile.repeats[int(ms) - 1] == found.repeat
 
 
 def test_a_process_has_its_own_doubts_and_those_of_its_slot():

@@ -207,6 +207,30 @@ def test_a_precision_is_noted_and_one_that_is_not_seen_is_a_flag(declared, outpu
     assert {"output": output} == found.provenance.precision_observed
 
 
+def test_what_holds_for_functions_only_is_not_said_of_a_job():
+    """That nothing was cast, that a remote API may be behind it, and what an output shows."""
+    profile = make.profile(repeats=1, precision_observed={"output": "fp32"})
+    function, job = (
+        of_profile(
+            profile,
+            [np.array([1.0])],
+            calls.request(precision="bf16", unit="request"),
+            origin=calls.ORIGIN,
+            card=None,
+            profile_id=None,
+            is_function=is_function,
+        )
+        for is_function in (True, False)
+    )
+
+    assert ["precision_mismatch"] == function.flags
+    assert [] == job.flags
+    for words in ("nothing was cast", "remote API"):
+        assert words in " ".join(function.notes)
+        assert words not in " ".join(job.notes)
+    assert "as the job asked" in " ".join(job.notes)
+
+
 @pytest.mark.seed("S1.20")
 def test_the_visible_devices_are_recorded_where_a_gpu_worked():
     assert "0,1" == calls.document(device="cuda", visible="0,1").provenance.visible_devices

@@ -94,3 +94,17 @@ def test_a_roster_that_makes_no_sense_is_refused(tmp_path, text, message):
 def test_a_roster_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(Refused, match="no file"):
         load(tmp_path / "gone.yaml")
+
+
+def test_a_model_that_is_there_twice_may_have_two_names(tmp_path):
+    """Two batches of one model: the hint shows how, and a roster that follows it is read."""
+    row = "{task: a, model: b, batch: 1}"
+    begin = "schema: farm.roster/v1\nname: x\nmodels: "
+
+    with pytest.raises(Refused) as caught:
+        loaded(tmp_path, f"{begin}[{row}, {{task: a, model: b, batch: 8}}]")
+
+    example = caught.value.hint.partition("as in {")[2].rstrip("}")
+    assert "model: b-b8, identity: b, batch: 8" == example
+    found = loaded(tmp_path, f"{begin}[{row}, {{task: a, {example}}}]")
+    assert ["b", "b"] == [each.known_as for each in found.models]

@@ -97,6 +97,30 @@ def test_what_is_no_positive_finite_number_is_an_error_and_in_no_row(path, value
 
 
 @pytest.mark.seed("S1.40")
+def test_a_time_that_was_edited_beside_its_samples_is_an_error():
+    moved = spoiled(callable_json(), "latency.p95_ms", 0.25)
+
+    found = judged([expected("z", task="pose", **NONE)], [moved])
+
+    p95 = callable_json().plain["latency"]["p95_ms"]
+    assert [f"z: its p95_ms is 0.25, and its samples give {p95:.6g}"] == found.errors
+
+
+def test_a_coverage_of_zero_is_partial_and_true_is_no_number():
+    """JSON's whole numbers: 0 for 0.0 of a coverage, and one too large for any float."""
+    zero = spoiled(profile(), "cost.flops_coverage", 0)
+    assert ["mlp: FLOPs incomplete (measured, 0 % of the calls)"] == judged(
+        [expected()], [zero]
+    ).errors
+    huge = spoiled(profile(), "cost.flops_per_item", 10**400)
+    assert ["mlp: cost.flops_per_item is 1" + "0" * 39 + ", not positive and finite"] == judged(
+        [expected()], [huge]
+    ).errors
+    said = spoiled(spoiled(profile(), "latency.n", True), "memory.cpu_rss_peak_lifetime_bytes", -1)
+    (row,) = aggregate(roster(expected()), [said]).rows
+    assert (None, None) == (row["n"], row["memory_mib"])
+
+
 def test_a_missing_profile_and_one_of_another_model_are_errors():
     other = callable_json("mlp.json")
 
@@ -174,11 +198,49 @@ def test_the_models_of_a_task_must_have_had_the_same_inputs():
     assert "PASS" == judged(apart, [a, b]).status
 
 
-def test_a_disturbed_profile_stays_with_a_note():
-    """It was measured, and the table says how good it is."""
-    found = aggregate(roster(expected()), [profile(flags=["contended"])])
+def test_an_invalid_profile_is_an_error_unless_it_is_allowed():
+    """Then the row stays, with a note: it was measured, and the table says how good it is."""
+    report = profile(flags=["contended"])
 
-    assert ("PASS", "invalid", "invalid: contended") == (
+    strict = aggregate(roster(expected()), [report])
+    lenient = aggregate(roster(expected()), [report], allow_invalid=True)
+
+    assert ([], "FAIL") == (strict.rows, strict.validation.status)
+    assert (["mlp: invalid: contended"], []) == (
+        strict.validation.errors,
+        strict.validation.notes,
+    )
+    assert ("PASS", ["mlp: invalid: contended"]) == (
+        lenient.validation.status,
+        lenient.validation.notes,
+    )
+    assert ("invalid", "invalid: contended") == (
+        lenient.rows[0]["validity"],
+        lenient.rows[0]["note"],
+    )
+
+
+def test_an_invalid_callable_json_is_an_error_too():
+    report = callable_json(flags=["contended"])
+
+    assert ["z: invalid: contended"] == judged([expected("z", **NONE)], [report]).errors
+
+
+def test_which_of_several_profiles_was_taken_is_a_note_of_its_row():
+    old = profile(started_at="2026-11-01T00:00:00Z")._replace(where="old")
+    new = profile(started_at="2026-11-02T00:00:00Z")._replace(where="new")
+
+    found = aggregate(roster(expected()), [old, new])
+
+    assert ("PASS", "new") == (found.validation.status, found.rows[0]["source"])
+    assert found.rows[0]["note"].startswith("profile new (")
+    assert [f"mlp: {found.rows[0]['note']}"] == found.validation.notes
+
+
+def test_a_degraded_profile_stays_with_a_note():
+    found = aggregate(roster(expected()), [profile(flags=["drifting"])])
+
+    assert ("PASS", "degraded", "degraded: drifting") == (
         found.validation.status,
         found.rows[0]["validity"],
         found.rows[0]["note"],

@@ -8,9 +8,10 @@ import pytest
 from farm import schema
 from farm.errors import Refused
 from farm.interchange import encode
-from farm.roster import in_files, in_store
+from farm.roster import Report, in_files, in_store
 from tests.farm import make
 from tests.farm.interchange import calls
+from tests.farm.roster import held
 
 
 def test_files_and_folders_are_read_and_other_json_is_passed_over(tmp_path):
@@ -55,8 +56,8 @@ def test_a_path_that_is_not_there_is_refused(tmp_path):
         in_files([tmp_path / "gone"])
 
 
-def test_the_store_gives_the_newest_profile_that_counts_of_every_cell(store):
-    """Older nights of the same cell, and attempts that lost, are none of the roster's business."""
+def test_the_store_gives_every_profile_that_counts(store):
+    """Of every night; attempts that lost are none of the roster's business."""
     old = make.profile(p50_ms=10.0, repeat_set="n-1", started_at="2026-11-01T00:00:00Z")
     new = make.profile(p50_ms=20.0, repeat_set="n-2", started_at="2026-11-02T00:00:00Z")
     lost = make.profile(status="infra", repeat_set="n-2", started_at="2026-11-03T00:00:00Z")
@@ -65,7 +66,24 @@ def test_the_store_gives_the_newest_profile_that_counts_of_every_cell(store):
 
     found = in_store(store)
 
-    assert {("mlp", 20.0), ("cnn", 10.0)} == {
+    assert [("cnn", 10.0), ("mlp", 10.0), ("mlp", 20.0)] == sorted(
         (each.identity, each.plain["latency"]["p50_ms"]) for each in found
-    }
+    )
     assert {False} == {each.is_callable for each in found}
+
+
+def test_both_kinds_say_when_they_began_and_for_what():
+    ours = held.profile(started_at="2026-11-01T00:00:00Z")
+    theirs = held.callable_json()
+
+    assert ("2026-11-01T00:00:00Z", "fp32", 1) == (
+        ours.began,
+        ours.said["precision"],
+        ours.said["batch"],
+    )
+    assert (make.STARTED, "unspecified", None) == (
+        theirs.began,
+        theirs.said["precision"],
+        theirs.said["batch"],
+    )
+    assert "" == Report("a.json", calls.FOREIGN).began

@@ -2,6 +2,7 @@
 
 import hashlib
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -39,8 +40,6 @@ def files(tmp_path):
     np.savez(tmp_path / "record.npz", x=np.zeros(1, dtype=[("a", object)]))
     np.savez(tmp_path / "void.npz", x=np.zeros((0, 3)))
     np.savez(tmp_path / "none.npz")
-    import zipfile
-
     with zipfile.ZipFile(tmp_path / "zip.npz", "w") as file:
         file.writestr("readme.txt", "hello")
     return tmp_path
@@ -81,3 +80,15 @@ def test_a_file_that_is_not_there_is_answered_with_the_nearest(files):
 
 def test_an_array_without_elements_is_one_where_that_makes_sense(files):
     assert (0, 3) == arrays.load(files / "void.npz", may_be_empty=True)["x"].shape
+
+
+def test_an_array_that_claims_more_than_there_is_memory_is_refused(tmp_path):
+    """Its header alone says so: nothing of it is there."""
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (500000000000000,), }"
+    header += b" " * (118 - len(header)) + b"\n"
+    member = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with zipfile.ZipFile(tmp_path / "huge.npz", "w") as archive:
+        archive.writestr("x.npy", member)
+
+    with pytest.raises(Refused, match=r"array 'x' of 'huge\.npz' does not fit here"):
+        arrays.load(tmp_path / "huge.npz", name="huge.npz")

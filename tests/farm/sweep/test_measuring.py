@@ -128,6 +128,8 @@ def test_a_duration_is_a_number_and_a_unit(word: str, seconds: int | None) -> No
         ({"energy": 1}, "a.yaml: expected true or false, got the number 1: at measure.energy", ""),
         ({"percentiles": 50}, "a.yaml: expected 1 to 20 percentiles, got the number 50", ""),
         ({"percentiles": [50, 100]}, "a.yaml: 100 is no percentile: at measure.percentiles.1", ""),
+        ({"percentiles": [1e-300]}, "a.yaml: 1e-300 is no percentile: at measure.percentiles", ""),
+        ({"compat": True}, "a.yaml: unknown preset 'True': at measure.compat; known: yasp", ""),
         ({"percentiles": ["p99"]}, "a.yaml: 'p99' is no percentile: at measure.percentiles.0", ""),
         (
             {"compat": "rpxx"},
