@@ -166,7 +166,7 @@ def _wanted(selector: str, host: Host) -> int | None:
         raise NoResult(
             f"no device {selector!r} to serve",
             why=f"this version serves CPU slots; there {'are' if count > 1 else 'is'} {seen}",
-            hint="use --devices cpu",
+            hint="say `cpu`",
         )
     raise Refused(
         f"unknown device selector {selector!r}",

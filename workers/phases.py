@@ -63,7 +63,7 @@ def latency(bench: Bench, samples: Samples) -> LatencyPass:
         before = bench.probe.edge()
         width = _latency_loop(bench, samples, steps=steps, block=block, watch=watch)
         after = bench.probe.edge()
-    flags = ["timer_limited"] if steps > 1 else []
+    flags = ["timer_limited"] if 0 < bench.typical_ns < _FLOOR_FACTOR * floor else []
     flags += ["recompiling"] if watch.seen & LABEL_COMPILE else []
     flags += ["allocator_growth"] if watch.seen & LABEL_ALLOC else []
     wanted = bench.asked.iterations == "auto"

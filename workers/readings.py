@@ -23,7 +23,7 @@ from farm.schema import (
     Memory,
     Order,
 )
-from farm.trace import layers
+from farm.trace import layers, shares
 from workers.figures import Arrays
 from workers.record import CostReading, Record
 
@@ -87,7 +87,8 @@ def found(
         made["cost"] = needs, why_not
         made["estimate"] = (told, why) if told.peak_source is not None else None
         if latency is not None:
-            made["bounds"] = hardware.bounds(work, told, _times(latency, memory), reasons=why)
+            times = _times(latency, memory, reading)
+            made["bounds"] = hardware.bounds(work, told, times, reasons=why)
     table = _table(seen, workload.precision, device=device, peak_flops_per_s=peak)
     made["layers"] = None if table is None else summary(table)
     nothing = {**dict.fromkeys(_BLOCKS, seen.reason("flops")), "layers": seen.reason("layers")}
@@ -136,9 +137,15 @@ def _estimate(
     )
 
 
-def _times(latency: Latency, memory: Memory | None) -> hardware.Times:
-    peak = memory.cpu_rss_peak_bytes if memory is not None else None
-    return hardware.Times(p50_ms=latency.p50_ms, peak_memory_bytes=peak)
+def _times(latency: Latency, memory: Memory | None, reading: CostReading) -> hardware.Times:
+    """Return what the limits are judged by; the model's own memory where all of it is known.
+
+    The interpreter and the framework, some 200 MiB, are no memory of the model.
+    """
+    parts = (reading.params_unique_bytes, reading.buffers_bytes, reading.activation_peak_bytes)
+    own = None if None in parts else sum(each or 0 for each in parts)
+    whole = memory.cpu_rss_peak_bytes if memory is not None else None
+    return hardware.Times(p50_ms=latency.p50_ms, peak_memory_bytes=whole if own is None else own)
 
 
 def _table(
@@ -180,9 +187,12 @@ def cost(reading: CostReading, *, batch: int) -> tuple[Cost, dict[str, str]]:
 
 
 def summary(table: LayerTable) -> tuple[Layers, dict[str, str]]:
-    """Return what a profile keeps of a layer table, and why a field of it is null."""
-    largest = sorted(table.rows, key=lambda row: -row.share_pct)[:_HOTSPOTS]
-    hotspots = [Hotspot(layer=row.layer, type=row.type, share_pct=row.share_pct) for row in largest]
+    """Return what a profile keeps of a layer table, and why a field of it is null.
+
+    Its hotspots are ranked by their shares by medians, which no few slow iterations carry.
+    """
+    largest = shares.by_median(table)[:_HOTSPOTS]
+    hotspots = [Hotspot(layer=row.layer, type=row.type, share_pct=pct) for row, pct in largest]
     shared = set(LayerTable.__struct_fields__) & set(Layers.__struct_fields__) - {"rows"}
     made = Layers(
         **{name: getattr(table, name) for name in shared},

@@ -22,7 +22,7 @@ from workers.host import Host, Probe
 from workers.host.rapl import Rapl
 from workers.host.thermal import temperature_c
 from workers.record import Assignment, Record
-from workers.running import Run, keep_output, print_trace, recorded
+from workers.running import Run, keep_output, print_trace, printable, recorded
 
 _SUBNORMAL_LIMIT: Final = 0.001
 _OUTPUT_BYTES: Final = 1 << 20  # that a job keeps without being asked, for `farm verify`
@@ -191,7 +191,8 @@ def _note_facts(run: Run) -> None:
         found["flags"].append("denormals")
     if affinity and assignment.cores and not set(affinity) <= set(assignment.cores):
         found["flags"].append("left_its_cores")
-    if max(facts.effective_threads.values(), default=0) > assignment.threads:
+    leased = min(assignment.threads, len(assignment.cores) or assignment.threads)
+    if max(facts.effective_threads.values(), default=0) > leased:
         found["flags"].append("too_many_threads")
     if step.inputs_mutated():
         found["flags"].append("inputs_mutated")
@@ -201,4 +202,5 @@ def _failure(error: BaseException, done: list[Phase]) -> Failure:
     print_trace(error)
     why = backends.explain(error)
     phase = next((each.name for each in reversed(done) if each.status == "failed"), "load")
-    return Failure(kind=why.kind, phase=phase, message=why.message, hint=why.hint)
+    message, hint = printable(why.message), printable(why.hint)
+    return Failure(kind=why.kind, phase=phase, message=message, hint=hint)

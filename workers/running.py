@@ -49,7 +49,8 @@ class Run:
             self.found["reasons"][name] = str(why)
         except Exception as error:
             print_trace(error)
-            self.found["reasons"][name] = f"phase_failed: {type(error).__name__}: {error}"[:300]
+            told = f"phase_failed: {type(error).__name__}: {error}"[:300]
+            self.found["reasons"][name] = printable(told)
             self.found["flags"].append("pass_failed")
 
 
@@ -66,7 +67,7 @@ def recorded(
         status, reason = "skipped", str(why)
         raise
     except BaseException as error:
-        status, reason = "failed", f"{type(error).__name__}: {error}"[:500]
+        status, reason = "failed", printable(f"{type(error).__name__}: {error}"[:500])
         raise
     finally:
         phases.append(
@@ -78,6 +79,11 @@ def recorded(
                 instrumented=instrumented,
             )
         )
+
+
+def printable(text: str) -> str:
+    """Return what a model said as text that a document can hold: half characters are spelt out."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def print_trace(error: BaseException) -> None:

@@ -100,7 +100,7 @@ class Station:
             core_names(self.host, self.device.cpus),
             directory=self.lock_dir,
             holder=self.worker,
-            sleep=lambda seconds: _pause(seconds, stop_fd),
+            sleep=lambda seconds: _wait(seconds, stop_fd, on_progress),
         ) as held:
             return measure(
                 tried,
@@ -180,7 +180,8 @@ def _by_hand(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _pause(seconds: float, stop_fd: int) -> None:
+def _wait(seconds: float, stop_fd: int, on_progress: Callable[[int, str, int], None]) -> None:
     """Wait for a device that somebody else holds, unless we are told to stop meanwhile."""
+    on_progress(1, "waiting for the device", 0)
     if select.select([stop_fd], [], [], seconds)[0]:
         raise Interrupted

@@ -70,7 +70,7 @@ BAD: list[tuple[Sequence[str], int, str]] = [
     (["run", "job.json", "--fail-on", "never-ever"], 2, "'never-ever' is not one of"),
     (["run", "job.json", "-o", "."], 2, "cannot write '.'"),
     (["run", "job.json", "-o", "none/profile.json"], 2, "cannot write 'none/profile.json'"),
-    (["run", "job.json", "--device", "gpu", *PLACES], 3, "use --devices cpu"),
+    (["run", "job.json", "--device", "gpu", *PLACES], 3, "say `cpu`"),
     (["run", "job.json", "--device", "cpu:9", *PLACES], 3, "no device 'cpu:9' here"),
     (["run", "job.json", "--device", "bogus", *PLACES], 2, "unknown device selector 'bogus'"),
     (["run", "job.json", "--name", "A B", *PLACES], 2, "'A B' is no name of a node"),
@@ -150,7 +150,7 @@ def test_with_json_an_error_is_one_line_and_stdout_is_empty(
         ({"FARM_STORE": "s3://Bucket"}, [], 2, "is no name of a bucket"),
         ({"FARM_STORE": "job.json"}, [], 2, "is not a folder"),
         ({"FARM_STORE": "/sys/farm"}, [], 4, "the store refuses"),
-        ({"FARM_STORE": "store"}, ["--devices", "gpu"], 3, "use --devices cpu"),
+        ({"FARM_STORE": "store"}, ["--devices", "gpu"], 3, "say `cpu`"),
         ({"FARM_STORE": "store"}, [], 4, "the broker cannot be reached"),
     ],
 )

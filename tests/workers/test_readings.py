@@ -1,6 +1,7 @@
 """What an instrumented child is worth: layers, cost and what limits the step."""
 
 import msgspec
+import numpy as np
 import pytest
 
 from farm import schema
@@ -75,6 +76,28 @@ def test_a_profile_keeps_the_five_largest_layers_and_the_table_keeps_all() -> No
     assert (2, 2, "first") == (layers.rows, len(came.table.rows), layers.hotspots[0].layer)
     assert 75.0 == pytest.approx(layers.hotspots[0].share_pct)
     assert 0.05 == pytest.approx(layers.perturbation, abs=1e-6)
+
+
+def test_hotspots_are_ranked_by_medians_which_one_iteration_does_not_move() -> None:
+    arrays = {name: np.array(each) for name, each in make.layer_arrays().items()}
+    arrays["layer_ns"][1, 0] += 10**9
+    arrays["profiled_ns"][0] += 10**9
+
+    came = readings.found(
+        Seen(record=make.instrumented(), arrays=arrays),
+        order=make.order(),
+        device=make.device(),
+        latency=None,
+        memory=None,
+        roofs=None,
+    )
+
+    layers = came.blocks["layers"]
+    assert came.table is not None
+    assert came.table.rows[1].share_pct > 50
+    assert not came.table.rows[1].reliable
+    assert "first" == layers.hotspots[0].layer
+    assert 75.0 == pytest.approx(layers.hotspots[0].share_pct, abs=1)
 
 
 def test_a_profiled_iteration_is_no_latency() -> None:

@@ -13,7 +13,7 @@ from tests.workers.known_work import here, p50_ms, work
 from workers import roofs
 from workers.station import Station
 
-pytestmark = pytest.mark.timing
+pytestmark = [pytest.mark.timing, pytest.mark.long]
 
 
 def skip_under_pressure() -> None:

@@ -1,5 +1,6 @@
 """How a phase of a child is recorded."""
 
+import msgspec
 import pytest
 
 from farm.schema import Phase
@@ -21,6 +22,17 @@ def test_a_phase_says_how_it_ended() -> None:
     assert [("load", "done", 0.001), ("first", "failed", 0.0)] == [
         (each.name, each.status, each.duration_s) for each in done
     ]
+
+
+def test_half_a_character_in_an_error_does_not_break_the_record() -> None:
+    """A document holds whole characters: the rest is spelt out."""
+    done: list[Phase] = []
+
+    with pytest.raises(ValueError, match="bad"), recorded(done, "first", lambda: 0):
+        raise ValueError("\udcff bad")
+
+    assert "ValueError: \\udcff bad" == done[0].reason
+    assert msgspec.json.encode(done)
 
 
 def test_an_instrument_that_is_not_offered_is_skipped_with_its_reason() -> None:

@@ -1,6 +1,10 @@
 """The verbs that measure here, once, without a farm."""
 
+import os
+import shutil
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import click
@@ -91,6 +95,7 @@ def run(
             say(f"{failure.kind} in phase {failure.phase}: {failure.message}")
         elif profile_layers:  # last: a profile is not lost because it has no layers
             hand.append_layers(work, profile, Path(profile_output))
+            say(f"layers appended to {profile_output}; a profiled pass: its shares count alone")
     if code := hand.judge(profile, degraded=fail_on == "degraded"):
         raise click.exceptions.Exit(code)
 
@@ -111,6 +116,7 @@ def measure(asked: str, name: str, state_dir: str, lock_dir: str, as_json: bool)
 
     _ = as_json
     wanted = hand.asked(_read(asked), name=asked)
+    _hold_lifeline(Path(wanted.folder))
     state, _settings = places(state_dir)
     device = "cpu" if wanted.device.startswith("cuda") else wanted.device
     served = one(state, device=device, name=name, lock_dir=lock_dir)
@@ -152,3 +158,17 @@ def _read(job: str) -> bytes:
         return sys.stdin.buffer.read() if job == "-" else Path(job).read_bytes()
     except OSError as error:
         raise Refused(f"cannot read the job {job!r}", why=error.strerror or "") from error
+
+
+def _hold_lifeline(folder: Path) -> None:
+    """End with whoever asked, however that ends: the child goes with us, and so does the folder."""
+    fd = os.environ.get("FARM_LIFELINE_FD")
+    if fd is None:
+        return
+
+    def wait() -> None:
+        os.read(int(fd), 1)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait, name="lifeline", daemon=True).start()

@@ -16,7 +16,8 @@ from farm.interchange.document import SystemCard
 from farm.interchange.writing import system_of
 from farm.schema import Cost
 from workers import card, devices
-from workers.backends.torch import calling, cost
+from workers.backends.torch import borrowed, calling, cost
+from workers.backends.torch.naming import printable
 from workers.host import Host
 from workers.profiler.clocks import LatencyProfiler, MemoryPeaks, MemoryProfiler, Percentiles
 from workers.record import CostReading
@@ -118,7 +119,7 @@ class ModelProfiler:
             "system_card": why_unknown,
         }
         return ProfileReport(
-            model=type(self._model).__name__,
+            model=printable(type(self._model).__name__),
             device=self._device,
             efficiency=_without_reasons(efficiency),
             latency=_without_reasons(times),
@@ -138,15 +139,17 @@ def profile_model(model: object, inputs: Inputs) -> EfficiencyMetadata:
     inputs: tensors or arrays by name, in their order, or a single one; batch first. Whatever cannot
     be had is null, with a status of the FLOPs: measured, partial, unsupported, failed, skipped
     (S1.48). A function has neither parameters nor FLOPs that could be seen (S1.7). Nothing is
-    timed. Source: S1.37, S1.38, S1.49.
+    timed; it is counted in evaluation mode and left as it was. Raises Refused for a lazy module
+    that was never called. Source: S1.37, S1.38, S1.49.
     """
     named = _named(inputs)
     batch = _batch(named)
     if not calling.is_module(model):
         return _hidden(batch)
+    module = borrowed.checked(model)
     tensors = {name: _tensor(each) for name, each in named.items()}
-    with sys.modules["torch"].no_grad():  # a module is here, so torch is imported
-        reading = cost.read(model, calling.bind(model, tensors), tensors, batch=batch)
+    with borrowed.evaluating(module):
+        reading = cost.read(module, calling.bind(module, tensors), tensors, batch=batch)
     return _efficiency(reading, batch)
 
 

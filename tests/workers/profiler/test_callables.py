@@ -213,3 +213,27 @@ def test_a_function_is_no_model_here():
         ModelProfiler(lambda x: x, (1, 2))
 
     assert "farm profile callable" in caught.value.hint
+
+
+@pytest.mark.parametrize("through", ["function", "profiler"])
+def test_counting_leaves_statistics_and_modes_as_they_were(through):
+    model = nn.Sequential(nn.BatchNorm1d(4), nn.Dropout())
+    model[1].eval()
+    before = {name: each.clone() for name, each in model.state_dict().items()}
+
+    if through == "function":
+        profile_model(model, torch.ones(3, 4))
+    else:
+        ModelProfiler(model, (3, 4)).pre_run_profile()
+
+    assert all(torch.equal(before[name], each) for name, each in model.state_dict().items())
+    assert [True, True, False] == [each.training for each in model.modules()]
+
+
+def test_a_lazy_model_is_refused_before_its_first_call():
+    model = nn.LazyLinear(2)
+
+    with pytest.raises(Refused, match="no shape yet"):
+        profile_model(model, torch.ones(1, 3))
+    with pytest.raises(Refused, match="no shape yet"):
+        ModelProfiler(model, (1, 3)).pre_run_profile()

@@ -83,3 +83,8 @@ def test_what_has_no_layers_is_told() -> None:
     with pytest.raises(NoResult) as caught:
         profile_per_layer(compiled, (8, 64))
     assert "fused" in caught.value.why
+
+
+def test_a_lazy_model_is_refused() -> None:
+    with pytest.raises(Refused, match="no shape yet"):
+        profile_per_layer(nn.Sequential(nn.LazyLinear(2)), (8, 64), iterations=1)

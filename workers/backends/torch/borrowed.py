@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from farm.errors import Refused
 from workers.backends.torch import cost, pools, weights
 from workers.backends.torch.calling import bind, is_module
+from workers.backends.torch.naming import printable
 from workers.backends.torch.outputs import is_tensor, leaves
 from workers.record import CostReading
 
@@ -50,32 +51,48 @@ def borrowed(model: object, given: object) -> Iterator[Borrowed]:
     drawn from a standard normal in the dtype of the weights; the leading dimension is the batch.
     Raises Refused for anything else.
     """
-    import torch
-
     module = checked(model)
     inputs = _inputs(module, given)
     tensors = [each for each in leaves(inputs) if is_tensor(each)]
+    with evaluating(module):
+        yield Borrowed(
+            module=module,
+            call=bind(module, inputs),
+            sync=_sync([*module.parameters(), *tensors]),
+            inputs=inputs,
+            batch=tensors[0].shape[0] if tensors[0].ndim else 1,
+            threads=pools.effective(torch_too=True),
+        )
+
+
+@contextmanager
+def evaluating(module: "torch.nn.Module") -> Iterator[None]:
+    """Keep a module in evaluation mode and without gradients; afterwards its modes are back."""
+    import torch
+
     trained = [each for each in module.modules() if each.training]
     try:
         for each in trained:
             each.training = False
         with torch.no_grad():
-            yield Borrowed(
-                module=module,
-                call=bind(module, inputs),
-                sync=_sync([*module.parameters(), *tensors]),
-                inputs=inputs,
-                batch=tensors[0].shape[0] if tensors[0].ndim else 1,
-                threads=pools.effective(torch_too=True),
-            )
+            yield
     finally:
         for each in trained:
             each.training = True
 
 
 def checked(model: object) -> "torch.nn.Module":
-    """Return the module, or raise Refused for what is none: nobody can look into a function."""
+    """Return the module, or raise Refused for what is none: nobody can look into a function.
+
+    Refused as well is one with lazy layers, whose weights have no shape before its first call.
+    """
     if is_module(model):
+        if lazy := _lazy(model):
+            raise Refused(
+                f"the weights of {lazy!r} have no shape yet",
+                why="it is lazy, and was not called",
+                hint="call the model once first",
+            )
         return model
     name = getattr(model, "__name__", type(model).__name__)
     raise Refused(f"{name!r} is no torch module", why="its parameters and layers are asked for")
@@ -83,7 +100,8 @@ def checked(model: object) -> "torch.nn.Module":
 
 def types(model: object) -> dict[str, str]:
     """Return the type of every module by its qualified name; that of the whole by ""."""
-    return {name: type(each).__name__ for name, each in checked(model).named_modules()}
+    modules = checked(model).named_modules()
+    return {printable(name): printable(type(each).__name__) for name, each in modules}
 
 
 def holdings(model: object) -> weights.Holdings:
@@ -94,6 +112,17 @@ def holdings(model: object) -> weights.Holdings:
 def spread(model: object, percentiles: Sequence[float]) -> weights.Spread | None:
     """Return how the magnitudes of its weights lie; None without any."""
     return weights.spread(checked(model), percentiles)
+
+
+def _lazy(module: "torch.nn.Module") -> str:
+    """Return the name, or the class of the whole, of the first part that is lazy still, or ""."""
+    from torch.nn.parameter import is_lazy
+
+    for name, each in module.named_modules():
+        held = [*each.parameters(recurse=False), *each.buffers(recurse=False)]
+        if any(map(is_lazy, held)):
+            return printable(name or type(each).__name__)
+    return ""
 
 
 def _inputs(module: "torch.nn.Module", given: object) -> dict[str, object]:

@@ -10,17 +10,20 @@ Source: `measurement.md` §14.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from workers.backends.torch import activations, counting, weights
 from workers.backends.torch.calling import bind
 from workers.backends.torch.counting_shadow import shadow, shadows
+from workers.backends.torch.naming import printable
 from workers.record import CostReading
 
 if TYPE_CHECKING:
     import torch
+
+_UNHEARD: Final = f"not_supported: {counting.ELSEWHERE}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +66,20 @@ def read(
         buffers_bytes=held.buffers_bytes,
         param_dtypes=held.dtypes,
     )
+    if isinstance(real, _Seen) and real.count.is_silent and not real.count.unknown:
+        return _silent(reading)
     reading = _with_flops(reading, seen, why=str(real))
     return _with_run(reading, seen, real)
+
+
+def _silent(reading: CostReading) -> CostReading:
+    """Return the reading of a model that computes past torch: nothing of it was seen, so no 0."""
+    fields = (
+        *("flops_per_batch", "flops_counter", "flops_coverage", "attention"),
+        *("bytes_lower_bound_per_batch", "activation_peak_bytes"),
+    )
+    reasons = dict.fromkeys(fields, "not_supported: no operator of torch ran")
+    return replace(reading, flops_status="unsupported", reasons=reading.reasons | reasons)
 
 
 def _attempt(look: Callable[[], _Seen]) -> _Seen | _Failed:
@@ -73,7 +88,7 @@ def _attempt(look: Callable[[], _Seen]) -> _Seen | _Failed:
     # Whatever the model raises, on tensors without numbers or while every operator is watched: it
     # has run before, so that says nothing against it.
     except Exception as error:
-        return _Failed(" ".join(f"{type(error).__name__}: {error}".split())[:200])
+        return _Failed(printable(" ".join(f"{type(error).__name__}: {error}".split())[:200]))
 
 
 def _on_shadow(module: "torch.nn.Module", inputs: Mapping[str, object]) -> _Seen:
@@ -88,10 +103,10 @@ def _in_real_run(
     import torch
 
     lifetimes = activations.Lifetimes()
-    count = counting.count(module, run, lifetimes)
+    count = counting.count(module, run, lifetimes, inputs=inputs)
     devices = {each.device for each in weights.dense((list(module.parameters()), inputs))}
     cuda = [each for each in devices if each.type == "cuda"]
-    peak = lifetimes.peak_bytes
+    peak = None if count.is_elsewhere else lifetimes.peak_bytes
     if cuda:
         peak = activations.cuda_peak(run, cuda, cuda=torch.cuda)
     return _Seen(count=count, how="real run", peak_bytes=peak)
@@ -117,7 +132,8 @@ def _with_flops(reading: CostReading, seen: list[_Seen], *, why: str) -> CostRea
         uncounted_ops=unknown,
     )
     if unknown and not count.counted:
-        why = f"not_supported: no formula for {unknown[0]}"
+        others = [each for each in unknown if each != counting.ELSEWHERE]
+        why = f"not_supported: no formula for {others[0]}" if others else _UNHEARD
         reasons = reading.reasons | {"flops_per_batch": why}
         return replace(reading, flops_status="unsupported", reasons=reasons)
     # The layers of the real run are the rows of a layer table; a fused one has no parts there.
@@ -126,8 +142,15 @@ def _with_flops(reading: CostReading, seen: list[_Seen], *, why: str) -> CostRea
         reading,
         flops_status="partial" if unknown else "measured",
         flops_per_batch=count.flops,
-        flops_by_layer=dict(as_run.by_layer),
+        flops_by_layer=_printable(as_run.by_layer),
     )
+
+
+def _printable(by_layer: Mapping[str, int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, each in by_layer.items():
+        found[printable(name)] = found.get(printable(name), 0) + each
+    return found
 
 
 def _doubt(best: _Seen, seen: list[_Seen]) -> str:
@@ -148,7 +171,8 @@ def _with_run(reading: CostReading, seen: list[_Seen], real: _Seen | _Failed) ->
         reasons |= dict.fromkeys(("attention", "activation_peak_bytes"), f"error: {real}")
         return replace(reading, bytes_lower_bound_per_batch=moved, reasons=reasons)
     if real.peak_bytes is None:
-        reasons["activation_peak_bytes"] = "not_supported: sparse, nested or oneDNN tensors"
+        unseen = "not_supported: sparse, nested or oneDNN tensors"
+        reasons["activation_peak_bytes"] = _UNHEARD if real.count.is_elsewhere else unseen
     return replace(
         reading,
         bytes_lower_bound_per_batch=moved,

@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Final
 from workers.backends.torch.counting_calls import Listener, heard_by
 from workers.backends.torch.counting_formulas import flops
 from workers.backends.torch.counting_free import is_free
-from workers.backends.torch.counting_scopes import Ending, Scopes
-from workers.backends.torch.weights import dense, identity, packed_weights
+from workers.backends.torch.counting_scopes import Scopes
+from workers.backends.torch.counting_threads import Company
+from workers.backends.torch.counting_traffic import Traffic
+from workers.backends.torch.outputs import is_tensor, leaves
+from workers.backends.torch.weights import dense
 
 if TYPE_CHECKING:
     import torch
     from torch._ops import OpOverload
 
-_ELSEWHERE: Final = "operators of another thread"
+ELSEWHERE: Final = "operators of another thread"
 _BATCHED: Final = ("bmm", "baddbmm")
 _ENCODERS: Final = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 
@@ -34,6 +37,8 @@ class Count:
     by_layer: FLOPs by the qualified name of the module that ran the operator itself, the root
     being "". moved_bytes: the least that the leaves read and wrote, None if operators ran and none
     of them in a leaf that could be watched. attention: what computed it, `none` if nothing did.
+    is_elsewhere: whether other threads worked meanwhile, whose operators nobody hears. is_silent:
+    whether it has put something out that was not given to it, although no operator ran.
     """
 
     flops: int
@@ -42,6 +47,8 @@ class Count:
     by_layer: Mapping[str, int]
     moved_bytes: int | None
     attention: str
+    is_elsewhere: bool = False
+    is_silent: bool = False
 
     @property
     def coverage(self) -> float:
@@ -50,19 +57,28 @@ class Count:
         return self.counted / outside if outside else 1.0
 
 
-def count(module: "torch.nn.Module", call: Callable[[], object], *listeners: Listener) -> Count:
+def count(
+    module: "torch.nn.Module",
+    call: Callable[[], object],
+    *listeners: Listener,
+    inputs: object = None,
+) -> Count:
     """Return what one call costs; other listeners hear of the same operators.
 
-    module: whose qualified names are used, and which the call runs. Compiled parts of it run
-    uncompiled this once, since generated kernels are no operators that anybody could hear of.
+    module: whose qualified names are used, and which the call runs. inputs: those of the call.
+    Compiled parts of it run uncompiled this once, since generated kernels are no operators that
+    anybody could hear of.
     Whatever the call raises goes through, and no hook stays.
     """
     scopes = Scopes(module)
-    tally, traffic = _Tally(scopes), _Traffic(scopes)
-    with scopes.followed(traffic.ended), _uncompiled(), heard_by(tally, traffic, *listeners):
-        call()
-    if scopes.elsewhere:
-        tally.unknown[_ELSEWHERE] += 1
+    tally, traffic, company = _Tally(scopes), Traffic(scopes), Company()
+    following = scopes.followed(traffic.ended)
+    with company.watched(), following, _uncompiled(), heard_by(tally, traffic, *listeners):
+        output = call()
+    is_elsewhere = scopes.elsewhere or company.has_worked
+    if is_elsewhere:
+        tally.unknown[ELSEWHERE] += 1
+    known = [inputs, *module.parameters(), *module.buffers()]
     is_seen = traffic.moved_bytes or not (tally.counted or tally.unknown)
     return Count(
         flops=sum(tally.by_layer.values()),
@@ -71,7 +87,17 @@ def count(module: "torch.nn.Module", call: Callable[[], object], *listeners: Lis
         by_layer=dict(tally.by_layer),
         moved_bytes=traffic.moved_bytes if is_seen else None,
         attention="+".join(sorted(tally.attention)) or "none",
+        is_elsewhere=is_elsewhere,
+        is_silent=not tally.has_heard and _is_new(output, known),
     )
+
+
+def _is_new(output: object, known: object) -> bool:
+    """Whether anything in an output lies elsewhere than what was known before the call."""
+    places = {each.untyped_storage()._cdata for each in dense(known)}
+    arrays = {id(each) for each in leaves(known)}
+    made = {id(each) for each in leaves(output) if not is_tensor(each)}
+    return bool(made - arrays or {each.untyped_storage()._cdata for each in dense(output)} - places)
 
 
 @contextmanager
@@ -92,6 +118,7 @@ class _Tally:
 
     def __init__(self, scopes: Scopes) -> None:
         self.counted = 0
+        self.has_heard = False  # an operator that does more than look at a tensor otherwise
         self.unknown: Counter[str] = Counter()
         self.by_layer: Counter[str] = Counter()
         self.attention: set[str] = set()
@@ -106,6 +133,7 @@ class _Tally:
         kwargs: Mapping[str, object],
         out: object,
     ) -> None:
+        self.has_heard = self.has_heard or not operator.is_view
         found = flops(operator, args, kwargs, out)
         name = operator.overloadpacket.__name__
         self._note(name, is_counted=found is not None)
@@ -116,6 +144,7 @@ class _Tally:
             self.unknown[f"{operator.namespace}::{name}"] += 1
 
     def puzzled(self, name: str) -> None:
+        self.has_heard = True
         self.unknown[name] += 1
 
     def _note(self, name: str, *, is_counted: bool) -> None:
@@ -132,57 +161,3 @@ class _Tally:
             self._softmax = "scaled_dot_product_attention_math" if safe else "matrix_products"
         elif is_counted:
             self._after_product, self._softmax = False, None
-
-
-class _Traffic:
-    """Adds up, leaf by leaf, what must at least be read and written: input, weights, output once.
-
-    A leaf in which no number was touched, such as an identity or a flattening, moves nothing.
-    Weights count where an operator was given them. Of a table of embeddings no more is read than
-    a row for each index.
-    """
-
-    def __init__(self, scopes: Scopes) -> None:
-        self.moved_bytes = 0
-        self._scopes = scopes
-        self._touched: dict[str, set[int]] = {}  # storages, by the name of the module
-
-    def heard(
-        self,
-        operator: "OpOverload",
-        args: Sequence[object],
-        kwargs: Mapping[str, object],
-        out: object,
-    ) -> None:
-        if not operator.is_view:
-            given = {each.untyped_storage()._cdata for each in dense((args, kwargs))}
-            self._touched.setdefault(self._scopes.here, set()).update(given)
-
-    def puzzled(self, name: str) -> None:
-        self._touched.setdefault(self._scopes.here, set())
-
-    def ended(self, leaf: Ending) -> None:
-        touched = self._touched.pop(leaf.name, None)
-        if touched is not None:
-            self.moved_bytes += _bytes((leaf.given, leaf.output)) + _read_weights(leaf, touched)
-
-
-def _read_weights(leaf: Ending, touched: set[int]) -> int:
-    import torch
-
-    module = leaf.module
-    used = [each for each in module.parameters() if each.untyped_storage()._cdata in touched]
-    held = _bytes([*used, *packed_weights(module)])
-    if not isinstance(module, torch.nn.Embedding | torch.nn.EmbeddingBag):
-        return held
-    indices = next((each.numel() for each in dense(leaf.given)), 0)
-    return min(held, indices * module.embedding_dim * module.weight.element_size())
-
-
-def _bytes(values: object) -> int:
-    """Return the bytes of the tensors, each counted once; an expanded one by what it stands on."""
-    found = {
-        identity(each): min(each.numel() * each.element_size(), each.untyped_storage().nbytes())
-        for each in dense(values)
-    }
-    return sum(found.values())

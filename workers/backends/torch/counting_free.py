@@ -99,6 +99,9 @@ _FREE: Final = frozenset(
         (_MAKING, _DRAWING, _MOVING, _CHOOSING, _REDUCING, _NORMS, _POOLING, _LOSSES, _ASKING)
     ).split()
 )
+_RESHAPING: Final = "resize resize_as set _resize_output"  # of the tensor itself
+_READING: Final = "is_nonzero _assert_async _functional_assert_async"
+_UNREAD: Final = frozenset([*_ASKING.split(), *_RESHAPING.split()]) - set(_READING.split())
 _BACKWARD: Final = ("_backward_data", "_backward")
 
 
@@ -127,3 +130,9 @@ def is_free(operator: "OpOverload") -> bool:
     packets = [getattr(aten, each) for each in (name, plain) if hasattr(aten, each)]
     overloads = [getattr(packet, each) for packet in packets for each in packet.overloads()]
     return any(torch.Tag.pointwise in each.tags for each in overloads)
+
+
+def reads_nothing(name: str) -> bool:
+    """Whether an operator asks no tensor for its numbers, only for its shape or its place."""
+    plain = name.removesuffix("_")
+    return plain in _UNREAD or name.endswith("_like") or name.startswith("new_")

@@ -6,9 +6,9 @@ an attention never calls its output projection as a module, and a pass over leav
 """
 
 import math
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -91,11 +91,15 @@ class _Seen:
 
     def block(self, run: Run, size: int) -> None:
         """Run profiled iterations, and only then look at what they noted."""
-        ends = []
-        with wrapped(self.found, self.log.append, self.ruler.stamp):
+        ends: list[int] = []
+        strays: list[int] = []
+        stray = partial(strays.append, 0)
+        with wrapped(self.found, self.log.append, self.ruler.stamp, stray):
             for _ in range(size):
                 self.profiled_ns.append(self.ruler.iteration(run))
                 ends.append(len(self.log))
+        if strays:
+            raise NotOffered("not_supported", _THREADS)
         begin = 0
         for end in ends:
             self.own_ns.append(self._replayed(self.log[begin:end]))
@@ -238,12 +242,12 @@ def _warm_up(found: list[Site], run: Run, asked: LayerAsk, ruler: _Wall | _Event
     from another thread than ours: their times would be mixed up.
     """
     took = [ruler.iteration(run)] if asked.warmup else []
-    threads: set[int] = set()
-    with wrapped(found, lambda _entry: threads.add(threading.get_ident()), ruler.stamp):
+    strays: list[int] = []
+    with wrapped(found, lambda _entry: None, ruler.stamp, partial(strays.append, 0)):
         for _ in range(asked.warmup - 1):
             took.append(ruler.iteration(run))
             ruler.forget()
-    if threads - {threading.get_ident()}:
+    if strays:
         raise NotOffered("not_supported", _THREADS)
     return median(took) if took else 0.0
 

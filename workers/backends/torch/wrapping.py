@@ -5,14 +5,17 @@ its place, and taking it away leaves the module as it was. That costs a third of
 module; hooks cost 2 µs or more, and switch off the fused path of transformer encoders.
 """
 
+import copy
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Literal
 
 from workers.backends import NotOffered
+from workers.backends.torch.naming import printable
 
 if TYPE_CHECKING:
     from torch import nn
@@ -58,7 +61,7 @@ def sites(target: "nn.Module") -> list[Site]:
         by_call = vars(module).get("_compiled_call_impl") is not None
         found.append(
             Site(
-                name=name or _type(module),
+                name=printable(name) or _type(module),
                 module=module,
                 attribute="_compiled_call_impl" if by_call else "forward",
             )
@@ -67,41 +70,84 @@ def sites(target: "nn.Module") -> list[Site]:
 
 
 @contextmanager
-def wrapped(found: Sequence[Site], push: Push, stamp: Stamp) -> Iterator[None]:
+def wrapped(
+    found: Sequence[Site], push: Push, stamp: Stamp, stray: Callable[[], object] = int
+) -> Iterator[None]:
     """Note the calls of these modules until the end, and leave every module as it was.
 
     A call pushes its index in `found`, then a stamp; its end pushes the complement of a stamp, a
     negative number. push and stamp stand in the hot path: bound functions, and nothing around.
+    stray: called for a call in another thread than the one that has wrapped. A copy of a module,
+    deep, shallow or pickled, has none of this and calls nothing of the original.
     """
     with ExitStack() as stack:
         for index, site in enumerate(found):
-            _replace(stack, site, index, push, stamp)
+            forward = getattr(site.module, site.attribute)
+            timed = _timed(forward, index, push, stamp, stray)
+            stack.callback(_Replaced(site, timed).put_back)
         yield
 
 
-def _replace(stack: ExitStack, site: Site, index: int, push: Push, stamp: Stamp) -> None:
-    held: dict[str, Any] = vars(site.module)  # past a module's own __setattr__
-    name = site.attribute
-    before = held.get(name)
-    timed = _timed(getattr(site.module, name), index, push, stamp)
-    held[name] = timed
+class _Replaced:
+    """What stands in the instance of a module while it is wrapped, and what stood there before.
 
-    def put_back() -> None:
-        if held.get(name) is not timed:
-            return  # the model itself has replaced it meanwhile
-        if before is None:
-            del held[name]
-        else:
-            held[name] = before
+    `copy` and `pickle` ask the instance for these two methods; without them a copy would take the
+    function along, which calls the original.
+    """
 
-    stack.callback(put_back)
+    def __init__(self, site: Site, timed: Forward) -> None:
+        self._module = site.module
+        self._held: dict[str, Any] = vars(site.module)  # past a module's own __setattr__
+        self._ours: dict[str, object] = {
+            site.attribute: timed,
+            "__deepcopy__": self._deep_copy,
+            "__getstate__": self._state,
+        }
+        self._before = {name: self._held[name] for name in self._ours if name in self._held}
+        self._held.update(self._ours)
+
+    def put_back(self) -> dict[str, object]:
+        """Put back what stood there, but where the model itself has replaced ours meanwhile."""
+        taken = {name: ours for name, ours in self._ours.items() if self._held.get(name) is ours}
+        for name in taken:
+            if name in self._before:
+                self._held[name] = self._before[name]
+            else:
+                del self._held[name]
+        return taken
+
+    @contextmanager
+    def _plain(self) -> Iterator[None]:
+        taken = self.put_back()
+        try:
+            yield
+        finally:
+            self._held.update(taken)
+
+    def _deep_copy(self, memo: dict[int, object]) -> object:
+        with self._plain():
+            return copy.deepcopy(self._module, memo)
+
+    def _state(self) -> object:
+        with self._plain():
+            ask: Callable[[], object] = self._module.__getstate__
+            state = ask()
+            if isinstance(state, tuple):  # with slots
+                return tuple(dict(each) if isinstance(each, dict) else each for each in state)
+            return dict(state) if isinstance(state, dict) else state
 
 
-def _timed(forward: Forward, index: int, push: Push, stamp: Stamp) -> Forward:
+def _timed(
+    forward: Forward, index: int, push: Push, stamp: Stamp, stray: Callable[[], object]
+) -> Forward:
+    own = get_ident()
+
     # `wraps`, because models look at the signature of a forward; without its attributes, which
     # tell a compiler how to treat that function.
     @functools.wraps(forward, updated=())
     def timed(*args: object, **kwargs: object) -> object:
+        if get_ident() != own:
+            stray()
         push(index)
         push(stamp())
         try:
@@ -114,7 +160,7 @@ def _timed(forward: Forward, index: int, push: Push, stamp: Stamp) -> Forward:
 
 def _type(module: "nn.Module") -> str:
     """Return the class of a module; a script remembers the one that it was made from."""
-    return str(module.original_name if _is_scripted(module) else type(module).__name__)
+    return printable(str(module.original_name if _is_scripted(module) else type(module).__name__))
 
 
 def _is_scripted(module: "nn.Module") -> bool:

@@ -123,3 +123,14 @@ def test_a_model_can_be_trained_afterwards():
     model(torch.ones(1, 2)).sum().backward()
 
     assert model.layer.weight.grad is not None
+
+
+def test_a_lazy_module_is_refused_until_it_was_called_once():
+    model = nn.Sequential(nn.ReLU(), nn.LazyLinear(2))
+
+    with pytest.raises(Refused, match="'1' have no shape") as caught:
+        checked(model)
+
+    assert "call the model once first" in str(caught.value.hint)
+    model(torch.ones(1, 3))
+    assert model is checked(model)

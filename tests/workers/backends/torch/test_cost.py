@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import msgspec
 import pytest
 import torch
@@ -127,6 +129,60 @@ def test_a_count_of_nothing_but_unknown_operators_is_none_and_never_zero():
         found.flops_coverage,
     )
     assert "not_supported: no formula for aten::_fft_r2c" == found.reasons["flops_per_batch"]
+
+
+class Elsewhere(nn.Module):
+    def forward(self, x):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(torch.mm, x, x).result()
+
+
+def test_a_model_that_computes_in_another_thread_alone_has_no_count():
+    found = read(Elsewhere(), x=torch.ones(2, 2))
+
+    assert ("unsupported", None, 0.0) == (
+        *(found.flops_status, found.flops_per_batch, found.flops_coverage),
+    )
+    assert "not_supported: operators of another thread" == found.reasons["flops_per_batch"]
+    assert found.activation_peak_bytes is None
+
+
+class Past(nn.Module):
+    """Computes with numpy, of which torch hears nothing."""
+
+    def forward(self, x):
+        return torch.from_numpy(x.numpy() @ x.numpy())
+
+
+def test_a_model_that_computes_past_torch_has_nulls_and_no_zero():
+    found = read(Past(), torch.no_grad, x=torch.ones(2, 2))
+
+    assert ("unsupported", None) == (found.flops_status, found.flops_per_batch)
+    assert "not_supported: no operator of torch ran" == found.reasons["flops_per_batch"]
+    assert found.bytes_lower_bound_per_batch is None
+
+
+@pytest.mark.parametrize("module", [nn.Identity(), nn.Flatten(), nn.ReLU()])
+def test_a_model_that_passes_on_or_only_compares_costs_zero(module):
+    assert ("measured", 0) == (
+        (found := read(module, input=torch.ones(2, 2))).flops_status,
+        found.flops_per_batch,
+    )
+
+
+def test_names_and_errors_that_cannot_be_encoded_still_make_a_document():
+    class Odd(nn.Module):
+        def forward(self, x):
+            raise ValueError("\udcff")
+
+    model = nn.Sequential()
+    model.add_module("\udcff", nn.Linear(2, 2))
+
+    named, failed = read(model, input=torch.ones(1, 2)), read(Odd(), x=torch.ones(1))
+
+    assert {"\\udcff": 8} == named.flops_by_layer
+    assert "failed: ValueError: \\udcff" == failed.flops_status
+    assert msgspec.json.encode([named, failed])
 
 
 class Tired(nn.Module):

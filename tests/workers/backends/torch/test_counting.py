@@ -136,6 +136,31 @@ def test_work_in_another_thread_is_not_taken_for_none():
     assert {"operators of another thread": 1} == dict(found.unknown)
 
 
+@pytest.mark.parametrize("lives", [False, True])
+def test_products_in_another_thread_are_told_although_no_module_ran_there(lives):
+    class Mapped(nn.Module):
+        def __init__(self, pool):
+            super().__init__()
+            self.layer, self.w = nn.Linear(4, 4), torch.ones(4, 4)
+            self.pool = pool
+
+        def forward(self, x):
+            pool = self.pool or ThreadPoolExecutor(2)
+            found = [self.layer(x), *pool.map(lambda each: each @ self.w, [x, x])]
+            if not self.pool:
+                pool.shutdown()
+            return torch.cat(found, 1)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(int, range(4)))
+        model = Mapped(pool if lives else None)
+        with torch.no_grad():
+            found = counting.count(model, lambda: model(torch.ones(1, 4)))
+
+    assert {"operators of another thread": 1} == dict(found.unknown)
+    assert (32, 0.5, True) == (found.flops, found.coverage, found.is_elsewhere)
+
+
 class ByHand(nn.Module):
     def forward(self, q, k, v):
         return F.softmax(q @ k.transpose(-1, -2), dim=-1) @ v

@@ -291,8 +291,12 @@ def test_the_collector_rests_during_the_pass() -> None:
 # ── what is refused ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_layers_in_several_threads_are_refused_rather_than_mixed_up() -> None:
-    clock = Clock()
+@pytest.mark.parametrize(("warmup", "since"), [(2, 0), (0, 0), (2, 30), (0, 19)])
+def test_layers_in_several_threads_are_refused_rather_than_mixed_up(
+    warmup: int, since: int
+) -> None:
+    """Also without a warm-up, and where they begin in a late block."""
+    clock, turns = Clock(), []
 
     class Threaded(nn.Module):
         def __init__(self) -> None:
@@ -300,6 +304,9 @@ def test_layers_in_several_threads_are_refused_rather_than_mixed_up() -> None:
             self.part = Work(clock, 1)
 
         def forward(self, x: object) -> object:
+            turns.append(0)
+            if len(turns) <= since:
+                return self.part(x)
             worker = threading.Thread(target=self.part, args=(x,))
             worker.start()
             worker.join()
@@ -308,7 +315,7 @@ def test_layers_in_several_threads_are_refused_rather_than_mixed_up() -> None:
     model = Threaded()
 
     with pytest.raises(NotOffered, match="several threads"):
-        taken(model, clock)
+        taken(model, clock, iterations=20, warmup=warmup)
     assert "forward" not in vars(model.part)
 
 

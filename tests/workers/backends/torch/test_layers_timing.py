@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from farm.schema import LayerTable
+from farm.trace import shares as trace_shares
 from tests.workers.backends.torch import spinning
 from tests.workers.backends.torch.spinning import Chain, Spin
 
@@ -64,19 +65,23 @@ def test_layers_of_five_microseconds_are_slowed_by_a_tenth_at_most() -> None:
     tried(check)
 
 
+@pytest.mark.long
 def test_scaled_layers_add_up_to_a_clean_iteration() -> None:
-    """Within 5 %, the rows that are the layers alone: what is around them is hardly anything."""
+    """Within 5 %: the layers alone, and what is in no row, scaled as they are (T8)."""
 
     def check() -> str:
         table = spinning.table(Chain(*(Spin(each * 50 * _US) for each in (1, 2, 4))))
         layers = sum(row.scaled_ms or math.nan for row in table.rows if row.type == "Spin")
+        inside = sum(row.average_ms for row in table.rows)
+        rest = 1 - trace_shares.attributed(inside, table.unattributed_ms)
         assert table.clean_ms is not None
-        ratio = layers / table.clean_ms
+        ratio = layers / table.clean_ms + rest
         return "" if abs(ratio - 1) <= 0.05 else f"{ratio:.3f} of a clean iteration"
 
     tried(check)
 
 
+@pytest.mark.long
 def test_a_wrapper_costs_less_than_a_third_of_hooks() -> None:
     def check() -> str:
         ours, theirs = (spinning.price_ns(each) for each in (spinning.wrappers, spinning.hooks))

@@ -1,6 +1,10 @@
 """Wrappers on modules: every one is put in, and every one is taken out exactly."""
 
+import copy
 import inspect
+import io
+import pickle
+import threading
 import warnings
 
 import pytest
@@ -129,3 +133,81 @@ def test_what_a_script_holds_is_not_touched() -> None:
 
     assert ["Sequential", "0", "1"] == [each.name for each in sites(model)]
     assert 9 == len(noted(model, lambda: model(torch.ones(1, 2))))
+
+
+# ── copies ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def pickled(module: nn.Module) -> object:
+    buffer = io.BytesIO()
+    pickle.dump(module, buffer)
+    return pickle.loads(buffer.getvalue())
+
+
+def normalised() -> nn.Module:
+    """A layer whose class has a deep copy of its own."""
+    return nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
+
+
+def plain() -> nn.Module:
+    return nn.Linear(2, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "copied"),
+    [
+        *[(plain, copied) for copied in (copy.deepcopy, copy.copy, pickled)],
+        (normalised, copy.deepcopy),
+    ],
+)
+def test_a_copy_made_in_a_call_is_no_wrapper_of_the_original(make, copied) -> None:
+    class Copies(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = make()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            kept.append(copied(self.part))
+            return self.part(x)
+
+    kept: list[nn.Module] = []
+    model = Copies()
+    before = dictionaries(model)
+
+    log = noted(model, lambda: model(torch.ones(1, 2)))
+
+    assert log[:2] == [0, 1000]
+    assert before == dictionaries(model)
+    assert {"forward", "__deepcopy__", "__getstate__"}.isdisjoint(vars(kept[0]))
+    assert kept[0] == kept[0].forward.__self__
+    kept[0]._parameters = {**kept[0]._parameters, "bias": nn.Parameter(torch.full((2,), 100.0))}
+    assert (kept[0](torch.zeros(1, 2)) == 100).all()
+    assert not (model.part(torch.zeros(1, 2)) == 100).any()
+
+
+def test_a_copy_of_the_whole_copies_its_parts_as_they_are() -> None:
+    model, kept = nn.Sequential(nn.Linear(2, 2), nn.ReLU()), []
+
+    noted(model, lambda: kept.append(copy.deepcopy(model)))
+
+    assert not any("forward" in vars(each) for each in kept[0].modules())
+    assert model[0].weight is not kept[0][0].weight
+
+
+def test_a_call_in_another_thread_is_told() -> None:
+    model, strays, log = nn.Identity(), [], []
+    with wrapped(sites(model), log.append, lambda: 0, lambda: strays.append(0)):
+        model(0)
+        assert [] == strays
+        thread = threading.Thread(target=model, args=(0,))
+        thread.start()
+        thread.join()
+
+    assert [0] == strays
+
+
+def test_names_that_cannot_be_encoded_are_escaped() -> None:
+    model = nn.Sequential()
+    model.add_module("\udcff", nn.ReLU())
+
+    assert ["Sequential", "\\udcff"] == [each.name for each in sites(model)]
