@@ -58,7 +58,9 @@ def of_label(expected: Manifest, label: str) -> Named:
     if not found:
         raise NoResult(
             f"run {expected.run_id} has no job {label!r}",
-            hint=did_you_mean(label, [each.label for each in every])
+            hint=did_you_mean(
+                f"{expected.run_id}/{label}", [f"{expected.run_id}/{e.label}" for e in every]
+            )
             or f"`farm status {expected.run_id}` lists its jobs",
         )
     if len(found) > 1:

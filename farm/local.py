@@ -7,9 +7,7 @@ it, what is still queued is withdrawn, and the manifest in the store says what a
 
 import math
 import os
-import signal
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -89,7 +87,10 @@ def farm_here(
     the broker does not come up.
     """
     until = time.monotonic() + patience_s if patience_s is not None else math.inf
-    with _stoppable(), embedded.broker(state, when_alone=lambda it: _forget(it, say)) as server:
+    with (
+        embedded.stoppable(),
+        embedded.broker(state, when_alone=lambda it: _forget(it, say)) as server,
+    ):
         ledger = Ledger(server.url)
         ledger.setup()
         running: list[embedded.Agent] = []
@@ -163,21 +164,6 @@ def _on(cores: Sequence[int]) -> Iterator[None]:
         yield
     finally:
         _pin(0, former)
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal end us in order, as Ctrl-C does."""
-    signals = (signal.SIGTERM, signal.SIGHUP)
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    former = {each: signal.signal(each, signal.default_int_handler) for each in signals}
-    try:
-        yield
-    finally:
-        for each, handler in former.items():
-            signal.signal(each, handler)
 
 
 def await_slots(

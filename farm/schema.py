@@ -473,7 +473,8 @@ class LayerRow(Stored, frozen=True, kw_only=True):
     """One layer over the profiled iterations; its times are of a profiled pass, so shares count.
 
     layer: the engine's own name, `#2` where a name comes again. average_ms: arithmetic mean.
-    scaled_ms: its share of a clean iteration.
+    share_pct: of totals. scaled_ms: its share of that part of a clean iteration which rows are.
+    reliable: its clock is fine enough for it, and no few slow iterations carry it.
     """
 
     layer: str
@@ -513,6 +514,11 @@ class LayerTable(Stored, frozen=True, kw_only=True, tag_field="schema", tag="far
 
 
 class Hotspot(Stored, frozen=True, kw_only=True):
+    """A layer that takes much of the time.
+
+    share_pct: its median over the sum of all medians, since one slow iteration may carry a total.
+    """
+
     layer: str
     type: str
     share_pct: float

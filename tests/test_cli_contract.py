@@ -289,7 +289,7 @@ def test_the_program_ends_as_its_function_does():
 
 @pytest.mark.parametrize(
     ("devices", "code", "holds"),
-    [("bogus", 2, "unknown device selector 'bogus'"), ("gpu", 3, "use --devices cpu")],
+    [("bogus", 2, "unknown device selector 'bogus'"), ("gpu", 3, "say `cpu`")],
 )
 def test_a_plan_refuses_devices_as_the_worker_words_it(farm, devices, code, holds):
     """The worker program knows the devices; its error comes through whole."""

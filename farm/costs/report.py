@@ -11,7 +11,7 @@ from farm.costs.record import CostPacked, CostReport, CostTaken, CostTraining
 from farm.hardware import GPUSpec, changes
 from farm.hardware.changes import Part
 from farm.schema import Bounds, Cost, Estimate, Hotspot, Latency, LayerTable, Memory, Profile
-from farm.trace import layers
+from farm.trace import shares
 
 _MOST: Final = 5
 _COST: Final = "cost."
@@ -213,9 +213,9 @@ def _packed(cost: Cost, reasons: Reasons) -> CostPacked:
 
 
 def _parts(table: LayerTable | None) -> list[Part]:
-    """Return the layers by their share of the time, the largest first."""
-    rows = [] if table is None else layers.by_share(table)
-    return [Part(each.layer, each.type, each.share_pct) for each in rows]
+    """Return the layers by their share of the time by medians, the largest first."""
+    ranked = [] if table is None else shares.by_median(table)
+    return [Part(row.layer, row.type, pct) for row, pct in ranked]
 
 
 def _spot(part: Part) -> Hotspot:

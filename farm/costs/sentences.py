@@ -7,8 +7,9 @@ from farm.costs.record import CostSaid, CostTaken
 from farm.hardware import GPUSpec, changes
 from farm.hardware.changes import Part
 from farm.report import words
-from farm.schema import Bounds, Cost, Estimate, LayerRow, LayerTable
+from farm.schema import INVALIDATING, Bounds, Cost, Estimate, LayerRow, LayerTable
 from farm.trace import layers as layer_tables
+from farm.trace import shares
 
 _LIMITS: Final = {
     "compute": "compute limits it",
@@ -30,7 +31,9 @@ def bound(estimates: Sequence[Estimate], taken: CostTaken | None) -> CostSaid:
     said = []
     bounds = taken.bounds if taken is not None else None
     if taken is not None and bounds is not None:
-        said += [f"{taken.source}: {each}" for each in _by_time(bounds)]
+        wrong = [each for each in taken.flags if each in INVALIDATING]
+        source = f"measured, but not to be believed ({', '.join(wrong)})" if wrong else taken.source
+        said += [f"{source}: {each}" for each in _by_time(bounds)]
     said += _by_roofline(estimates)
     if bounds is not None and bounds.heuristic_bound is not None:
         said.append(f"by the rule of thumb, which is no bandwidth: {bounds.heuristic_bound}")
@@ -66,11 +69,11 @@ def _by_roofline(estimates: Sequence[Estimate]) -> list[str]:
 
 
 def layer(table: LayerTable | None) -> CostSaid:
-    """Return which layer dominates, its share of the time, of the FLOPs and of the peak."""
+    """Return which layer dominates, its share of the time by medians, of the FLOPs, of the peak."""
     if table is None or not table.rows:
         return CostSaid(question="layer", said="no layer was timed")
-    top = layer_tables.by_share(table)[0]
-    told = [f"{top.layer} ({top.type}) takes {words.percent(top.share_pct / 100)} % of the time"]
+    top, pct = shares.by_median(table)[0]
+    told = [f"{top.layer} ({top.type}) takes {words.percent(pct / 100)} % of the time"]
     if top.pct_of_peak is not None:
         told[0] += f" at {words.percent(top.pct_of_peak / 100)} % of peak"
     if (share := _of_flops(top, table)) is not None:

@@ -10,17 +10,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from farm import errors
+from farm.embedded.stopping import stoppable
 from farm.errors import Bad, FarmError, NoResult, Refused, TimedOut
 
 ASK_S: Final = 120.0
+LIFELINE: Final = "FARM_LIFELINE_FD"  # our end is closed when we end
 DRAIN_S: Final = 20.0
 _INSTALL: Final = "install what measures: `pip install 'profiling-farm[worker]'`"
 _BY_CODE: Final[dict[int, type[FarmError]]] = {
@@ -160,37 +162,70 @@ def hand(
 ) -> bytes:
     """Return what `farm-worker measure` answers to a document, after as long as it takes.
 
-    say: hears each line of its progress. It belongs to our process group: Ctrl-C ends both. Raises
-    the error that it says, NoResult if the `worker` extra is not installed.
+    say: hears each line of its progress. It ends with us, however we end: it holds a lifeline, and
+    what stops us in order (Ctrl-C, SIGTERM, a closed terminal) stops it first. Raises the error
+    that it says, NoResult if it died or the `worker` extra is not installed.
     """
     command = [*(program or _farm_worker()), "measure", "-", "--json"]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environ,
-    ) as process:
-        assert process.stdin is not None, "a pipe was asked for"
-        assert process.stdout is not None, "a pipe was asked for"
-        assert process.stderr is not None, "a pipe was asked for"
-        with suppress(BrokenPipeError):  # it has ended already, and says why
-            process.stdin.write(document)
-            process.stdin.close()
-        last = ""
-        # It answers when all is done, in one line that a pipe holds or that it waits with.
-        with ThreadPoolExecutor(1) as reader:
-            answer = reader.submit(process.stdout.read)
-            for line in process.stderr:
-                if last:
-                    say(last)
-                last = line.decode("utf-8", "replace").strip()
-            said = answer.result()
+    lifeline, ours = os.pipe()
+    given = {**(os.environ if environ is None else environ), LIFELINE: str(lifeline)}
+    try:
+        with (
+            stoppable(),
+            subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=given,
+                pass_fds=(lifeline,),
+                start_new_session=True,
+            ) as process,
+        ):
+            os.close(lifeline)
+            try:
+                said, last = _conversation(process, document, say)
+            except BaseException:
+                process.terminate()
+                raise
+    finally:
+        os.close(ours)
+    if process.returncode < 0:
+        name = signal.Signals(-process.returncode).name
+        raise NoResult(f"farm-worker died of {name}", why=last, hint="run it again")
     if process.returncode != 0:
         raise _as_said(process.returncode, last, "measure")
     if last:
         say(last)
     return said
+
+
+def _conversation(
+    process: "subprocess.Popen[bytes]", document: bytes, say: Callable[[str], None]
+) -> tuple[bytes, str]:
+    """Hand over the document; return the answer, and the last line that was not said yet."""
+    assert process.stdin is not None, "a pipe was asked for"
+    assert process.stdout is not None, "a pipe was asked for"
+    assert process.stderr is not None, "a pipe was asked for"
+    with suppress(BrokenPipeError):  # it has ended already, and says why
+        process.stdin.write(document)
+        process.stdin.close()
+    last, answer = "", b""
+
+    def listen(stream: IO[bytes]) -> None:
+        nonlocal answer
+        answer = stream.read()
+
+    # It answers when all is done, in one line that a pipe holds or that it waits with.
+    reader = threading.Thread(target=listen, args=(process.stdout,), daemon=True)
+    reader.start()
+    for line in process.stderr:
+        if last:
+            say(last)
+        last = line.decode("utf-8", "replace").strip()
+    reader.join()
+    process.wait()
+    return answer, last
 
 
 def _farm_worker() -> list[str]:

@@ -19,7 +19,17 @@ from farm.errors import Bad, NoResult, Refused
 from farm.export.matching import Export, artifacts, in_turn, matching
 from farm.interchange import CallableProfile, Origin, Process, Request
 from farm.interchange.document import Array
-from farm.schema import INVALIDATING, Artifact, Cost, Inputs, Profile, Repeat, SystemCard
+from farm.schema import (
+    Artifact,
+    Cost,
+    Inputs,
+    Profile,
+    Quality,
+    Repeat,
+    Stability,
+    SystemCard,
+    Validity,
+)
 from farm.store import NotFound, Store, card_key, profile_key
 
 if TYPE_CHECKING:
@@ -35,12 +45,9 @@ _ORIGIN: Final = Origin(
     host_load_1m=None,
     reasons=dict.fromkeys(_UNTOLD, "not_probed: no profile of a store tells"),
 )
-_NOTES: Final = (
-    "closed loop: a call starts when the one before it has ended",
-    "percentiles by linear interpolation over all samples; deviations with ddof 1",
-    "`_mb` is MiB and `_gb` GiB; precision is as the job asked, and as seen in `provenance`",
-    "whole-board GPU memory and allocations outside torch are not in `memory`",
-)
+# From good to bad: what is unknown is no promise, and noise is known.
+_VALIDITIES: Final[tuple[Validity, ...]] = ("valid", "degraded", "invalid")
+_STABILITIES: Final[tuple[Stability, ...]] = ("stable", "acceptable", "unknown", "noisy")
 
 
 def callables(
@@ -81,12 +88,12 @@ def document(
 ) -> CallableProfile:
     """Return a profile that has a latency as a callable JSON, of the process that counts.
 
-    samples: in ns, `latency_ns_0` of the first process and so on. What belongs to a function alone
+    samples: in ns, `latency_ns_0` of the first process and so on. The figures are of that process;
+    validity, stability and flags are no better than the profile's. What belongs to a function alone
     is told as it is of a job: its cost, its batch, its inputs. Raises Bad without a sample.
     """
     process = interchange.that_counts(profile, dict(samples))
-    repeat = _repeat(profile)
-    request = _request(profile, process, repeat)
+    request = _request(profile, process)
     made = interchange.of_profile(
         profile,
         [process.samples_ms],
@@ -94,7 +101,8 @@ def document(
         origin=_ORIGIN,
         card=card,
         profile_id=profile_id,
-        quality=process.quality,
+        quality=_no_better(process.quality, profile),
+        is_function=False,
     )
     cost, reasons = _cost(profile)
     nulls = {path: why for path, why in made.null_reasons.items() if path != "cost"} | reasons
@@ -104,25 +112,24 @@ def document(
         made = structs.replace(
             made, system_card=structs.replace(made.system_card, batch_size=batch)
         )
-    # The worker has judged the precision: under autocast an output may well be fp32.
-    doubts = [each for each in made.flags if each != "precision_mismatch"]
-    judged = {"precision_mismatch"} & set(process.quality.flags)
+    notes = [*made.notes, *_notes(profile, process.repeat)]
+    return structs.replace(made, notes=notes, cost=cost, null_reasons=nulls)
+
+
+def _no_better(quality: Quality, profile: Profile) -> Quality:
+    """Return the quality of a process with every doubt of its profile, whose verdict stands."""
+    whole = profile.quality
+    if not isinstance(whole, Quality):
+        return quality
     return structs.replace(
-        made,
-        notes=_notes(profile, made, repeat),
-        flags=sorted({*doubts, *judged}),
-        cost=cost,
-        null_reasons=nulls,
+        quality,
+        flags=sorted({*quality.flags, *whole.flags}),
+        validity=max(quality.validity, whole.validity, key=_VALIDITIES.index),
+        stability=max(quality.stability, whole.stability, key=_STABILITIES.index),
     )
 
 
-def _repeat(profile: Profile) -> Repeat:
-    """Return the repeat that `that_counts` takes the samples of."""
-    good = [each for each in profile.repeats if INVALIDATING.isdisjoint(each.flags)]
-    return (good or profile.repeats)[-1]
-
-
-def _request(profile: Profile, process: Process, repeat: Repeat) -> Request:
+def _request(profile: Profile, process: Process) -> Request:
     workload, execution = profile.job.workload, profile.execution
     on_gpu = "cuda_device" in execution.resolved or execution.device.kind != "cpu"
     digest = workload.inputs.digest
@@ -135,7 +142,7 @@ def _request(profile: Profile, process: Process, repeat: Repeat) -> Request:
         device="cuda" if on_gpu else "cpu",
         unit=workload.item,
         precision=workload.precision,
-        warmup=repeat.warmup_iterations,
+        warmup=process.repeat.warmup_iterations,
         repeats=len(process.samples_ms),
         tags=execution.tags,
         visible=execution.resolved.get("cuda_visible_devices"),
@@ -172,24 +179,16 @@ def _cost(profile: Profile) -> tuple[Cost | None, dict[str, str]]:
     return profile.cost, {path: why for path, why in told.items() if path.startswith("cost.")}
 
 
-def _notes(profile: Profile, made: CallableProfile, repeat: Repeat) -> list[str]:
-    workload, detail = profile.job.workload, made.latency_detail
-    notes = [f"{detail.n} timed calls on one input, not on {detail.n} inputs"]
-    if profile.job.protocol.input_policy == "rotate":
-        sets = profile.execution.resolved.get("input_sets", "several")
-        notes = [f"{detail.n} timed calls on {sets} sets of inputs in turn"]
-    notes += _NOTES
-    if isinstance(workload.inputs.digest, str):
-        notes.append("inputs_sha256 is that of the NPZ that held them")
-    else:
-        notes.append("inputs_sha256 is of specification, seed and batch: the inputs were drawn")
+def _notes(profile: Profile, repeat: Repeat) -> list[str]:
+    """Return what there is to say of a stored job beside what holds for every file."""
+    notes = ["inputs_sha256 is of specification, seed and batch: the inputs were drawn"]
+    if isinstance(profile.job.workload.inputs.digest, str):
+        notes = ["inputs_sha256 is that of the NPZ that held them"]
     if len(profile.repeats) > 1:
         which = f"of repeat {repeat.index} alone, counted from 0"
-        notes.append(f"{which}; the figures of the profile are of all that count")
-    if repeat.warmup_iterations == 0:
-        notes.append("no warm-up: the first call, with whatever it loads, is a sample")
-    if detail.of_blocks > 1:
-        notes.append(f"each sample is the mean of {detail.of_blocks} calls in a row")
+        notes.append(
+            f"{which}; the figures of the profile are of all that count, and its doubts stand here"
+        )
     return notes
 
 

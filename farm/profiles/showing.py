@@ -7,12 +7,14 @@ from msgspec import UNSET, UnsetType
 from farm.answers import ProfileRow
 from farm.catalog import winners
 from farm.catalog.rows import Row
+from farm.effort import EFFORTS
 from farm.profiles import instruments
 from farm.profiles.search import KEYS
 from farm.report import words
 from farm.report.table import Column, Datum, Table
 from farm.schema import (
     INVALIDATING,
+    Effort,
     Failure,
     GpuTime,
     Latency,
@@ -23,6 +25,8 @@ from farm.schema import (
     Throughput,
 )
 from farm.sweep import label_text
+
+_PARTS = ("ms", "lo_ms", "hi_ms")
 
 
 def table(found: Sequence[Row], *, of: int) -> Table:
@@ -100,9 +104,14 @@ def screen(row: Row) -> list[str | Table]:
         f"system   {profile.system_class or words.UNKNOWN}   {profile.system_id}".rstrip(),
         f"kept     {', '.join(profile.artifacts) or 'no artefacts'}",
         f"again    farm profiles get {row.profile_id[:12]} job "
-        f"| farm-worker run - --effort {execution.effort.level}",
+        f"| farm-worker run - --effort {execution.effort.level}{_changed(execution.effort)}",
     ]
     return shown
+
+
+def _changed(effort: Effort) -> str:
+    """Say where the sweep changed the effort: a job does not carry that."""
+    return "" if effort == EFFORTS[effort.level] else "   # with that effort's own repeats"
 
 
 def label(profile: Profile) -> str:
@@ -125,20 +134,12 @@ def state(profile: Profile) -> str:
 def _figures(profile: Profile, latency: Latency) -> Table:
     lines: list[tuple[Datum, ...]] = []
     for q in (50, 90, 95, 99):
-        value = getattr(latency, f"p{q}_ms")
-        lo, hi = getattr(latency, f"p{q}_lo_ms"), getattr(latency, f"p{q}_hi_ms")
+        found = {name: getattr(latency, f"p{q}_{name}") for name in _PARTS}
         why = profile.null_reasons.get(f"latency.p{q}_lo_ms", "")
-        between = words.interval(lo, hi, value=value, half=None) if lo is not None else "–"
-        mark = "" if getattr(latency, f"p{q}_reliable") else " ~"
-        lines.append(
-            (
-                Datum(f"latency p{q}"),
-                Datum(words.number(value) + mark),
-                Datum("ms"),
-                Datum(between),
-                Datum(words.reason(why) if why else ""),
-            )
-        )
+        lines.append(_percentile(q, found["ms"], found["lo_ms"], found["hi_ms"], why))
+    for at, each in enumerate(latency.percentiles):
+        why = profile.null_reasons.get(f"latency.percentiles.{at}.lo_ms", "")
+        lines.append(_percentile(each.q, each.value_ms, each.lo_ms, each.hi_ms, why))
     if isinstance(profile.throughput, Throughput):
         rate, item = profile.throughput, profile.job.workload.item
         value = rate.throughput_items_per_s
@@ -182,6 +183,19 @@ def _memory(profile: Profile, block: Memory) -> list[tuple[Datum, ...]]:
         for name, (path, peak) in peaks.items()
         if not isinstance(peak, UnsetType)
     ]
+
+
+def _percentile(
+    q: float, value: float, lo: float | None, hi: float | None, why: str
+) -> tuple[Datum, ...]:
+    between = words.interval(lo, hi, value=value, half=None) if lo is not None else "–"
+    return (
+        Datum(f"latency p{q:g}"),
+        Datum(words.number(value) + ("" if lo is not None else " ~")),
+        Datum("ms"),
+        Datum(between),
+        Datum(words.reason(why) if why else ""),
+    )
 
 
 def _line(

@@ -172,7 +172,7 @@ def _row(cells: Sequence[str], where: str) -> BlockRow:
     layer, share, average, middle, spread, total = cells
     return BlockRow(
         layer=layer,
-        share_pct=_number(share, where),
+        share_pct=_share(share, where),
         average_ms=_number(average, where),
         median_ms=_number(middle, where) if middle.strip() else None,
         std_ms=_number(spread, where) if spread.strip() else None,
@@ -180,11 +180,21 @@ def _row(cells: Sequence[str], where: str) -> BlockRow:
     )
 
 
+def _share(cell: str, where: str) -> float:
+    value = _number(cell, where)
+    if value > 100:
+        raise Bad(f"{where}: a share of {cell} %", why="no layer takes more than all of the time")
+    return value
+
+
 def _number(cell: str, where: str) -> float:
     try:
-        value = float(cell)
+        # Python reads digits of any script, and underscores between them; no tool writes those
+        value = float(cell) if cell.isascii() and "_" not in cell else math.nan
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
         raise Bad(f"{where}: {cell!r} is no number")
+    if value < 0:
+        raise Bad(f"{where}: {cell!r} is negative", why="no layer takes less than no time")
     return value

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from farm import writing
 from farm.errors import Bad, FarmError, NoResult, Refused
-from farm.trace import blocks, sidecar
+from farm.trace import blocks, shares, sidecar
 from farm.trace.blocks import Block, BlockRow
 from farm.trace.sidecar import About, Entry
 
@@ -43,7 +45,7 @@ def address(word: str) -> Address:
     A file whose own name ends so is meant by that name.
     """
     file, sign, number = word.rpartition("#")
-    if not sign or not file or Path(word).exists():
+    if not sign or not file or os.path.exists(word):
         return Address(Path(word), None)
     if not (number.isascii() and number.isdigit() and int(number)):
         raise Refused(f"{word!r} names no block", why=f"{number!r} is not 1, 2, …")
@@ -53,7 +55,7 @@ def address(word: str) -> Address:
 def check(path: Path) -> None:
     """Raise Refused if no block could be appended; asked before anything is measured for it."""
     beside = sidecar.beside(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         writing.write(path, (), trial=True)  # which leaves a pipe alone, and refuses a folder
     else:
         try:
@@ -131,6 +133,28 @@ def read(where: Address) -> Chosen:
         about=entry,
         doubt="" if entry else doubt,
     )
+
+
+def of_clean(chosen: Chosen) -> list[tuple[float | None, str]]:
+    """Return what each row takes of a clean iteration in ms, or None and why.
+
+    Empty where nothing beside the file knows a clean iteration. The rest counts as known where
+    the file beside it tells.
+    """
+    about = chosen.about
+    if about is None or about.clean_ms is None:
+        return []
+    rest = None if about.unattributed_ms is UNSET else about.unattributed_ms
+    attributed = shares.attributed(sum(each.average_ms for each in chosen.rows), rest)
+    whole = sum(each.total_ms for each in chosen.rows)
+    return [
+        shares.of_clean(
+            each.total_ms / whole if whole else 0.0,
+            *(about.clean_ms, about.perturbation),
+            attributed=attributed,
+        )
+        for each in chosen.rows
+    ]
 
 
 def _entries(path: Path, found: list[Block]) -> tuple[list[Entry | None], str]:

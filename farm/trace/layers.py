@@ -2,29 +2,26 @@
 
 A layer profiler slows the model down, and not every layer alike: the shares of this table mean
 something, its totals do not, and the wall time of the pass is no latency. What a layer takes of a
-clean iteration is therefore estimated from its share (`scaled_ms`).
+clean iteration is therefore estimated from its share (`scaled_ms`), and how far a row is believed
+stands in `farm.trace.shares`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from farm.errors import Bad
 from farm.schema import LayerRow, LayerTable
 from farm.stats.spread import std
+from farm.trace import shares
 
 # A module that calls others is a row of what it does itself, under this name.
 SELF: Final = " (self)"
 _OWN_WORK: Final = 0.01  # of all layers: a container that does less is no row
-_MOST_PERTURBATION: Final = 0.20
 _ROOF_PCT: Final = 105.0  # above it the count or the peak is wrong, and not the layer fast
-# What a row must take before its time is believed: ten steps of its clock. A wrapper reads the
-# host clock with about 0.1 µs of its own, a hook with about 1 µs; the profiler of ONNX Runtime
-# counts whole microseconds; events of a device have a quantum of about 0.5 µs.
-_BELIEVED_NS: Final = {"wrapped": 1_000, "hooks": 10_000, "profiler": 10_000, "fake": 1_000}
-_BELIEVED_ON_DEVICE_NS: Final = 5_000
 
 Times = NDArray[np.int64]
 
@@ -91,7 +88,8 @@ def reduce(
     calls together and without what it called. profiled_ns: int64[iterations], clean_ns: int64[k],
     whole iterations with and without the instrument, by the host clock. flops_by_layer: per batch,
     by the qualified name of a module, without its children; "" is the whole model. Raises Bad if
-    no layer took any time. Sources: S0.10 to S0.21, `measurement.md` §12.
+    no layer took any time. A row is reliable where its clock is fine enough for it and no few slow
+    iterations carry it (`shares.carried`). Sources: S0.10 to S0.21, `measurement.md` §12.
     """
     totals = layer_ns.sum(axis=1)
     kept = _kept(reading.layers, totals)
@@ -99,19 +97,20 @@ def reduce(
     if not table_ns:
         raise Bad("no layer took any time", why="its clock is too coarse for this model")
     whole = _iterations(profiled_ns, clean_ns)
+    rest = _rest(reading, profiled_ns, totals, table_ns=table_ns, iterations=layer_ns.shape[1])
+    attributed = shares.attributed(table_ns / layer_ns.shape[1] / 1e6, rest.value)
     flops = _flops(reading, flops_by_layer)
     rows: list[LayerRow] = []
     reasons: dict[str, str] = {}
     for at, name in zip(kept, numbered(reading.layers[at] for at in kept), strict=True):
         share = float(totals[at] / table_ns)
-        scaled = _scaled(share, whole)
+        scaled = _scaled(share, whole, attributed)
         peak = _of_peak(flops[at], scaled, peak_flops_per_s)
         numbers = {"scaled_ms": scaled, "flops_per_batch": flops[at], "pct_of_peak": peak}
         row = _row(reading, at, layer_ns[at], name=name, share=share, numbers=numbers)
         numbers["std_ms"] = _Number(row.std_ms, "single_sample")
         reasons |= _reasons(numbers, f"rows.{len(rows)}.")
         rows.append(row)
-    rest = _rest(reading, profiled_ns, totals, table_ns=table_ns, iterations=layer_ns.shape[1])
     about = {
         "unattributed_ms": rest,
         "profiled_ms": whole.profiled,
@@ -126,7 +125,7 @@ def reduce(
         warmup_iterations=reading.warmup,
         iterations=layer_ns.shape[1],
         **{field: each.value for field, each in about.items()},
-        rows=rows,
+        rows=_believed(rows),
         null_reasons=reasons | _reasons(about, ""),
     )
 
@@ -177,8 +176,7 @@ def _row(
     total_ms = int(samples.sum()) / 1e6
     median_ns = float(np.median(samples))
     flops = numbers["flops_per_batch"].value
-    on_device = reading.clock == "device"
-    believed_ns = _BELIEVED_ON_DEVICE_NS if on_device else _BELIEVED_NS[reading.method]
+    is_short = shares.is_short(median_ns / 1e6, method=reading.method, clock=reading.clock)
     return LayerRow(
         layer=name,
         type=reading.types[at],
@@ -191,7 +189,7 @@ def _row(
         scaled_ms=numbers["scaled_ms"].value,
         flops_per_batch=None if flops is None else int(flops),
         pct_of_peak=numbers["pct_of_peak"].value,
-        reliable=median_ns >= believed_ns,
+        reliable=not is_short,
     )
 
 
@@ -206,15 +204,18 @@ def _median(samples_ns: Times) -> _Number:
     return _Number(float(np.median(samples_ns)) / 1e6 if samples_ns.size else None, "not_probed")
 
 
-def _scaled(share: float, whole: _Iterations) -> _Number:
+def _scaled(share: float, whole: _Iterations, attributed: float) -> _Number:
     """Return what the layer takes of a clean iteration, in ms."""
-    perturbation = whole.perturbation.value
-    if whole.clean.value is None or perturbation is None:
-        return _Number(None, "not_probed")
-    if perturbation > _MOST_PERTURBATION:
-        detail = f"{100 * perturbation:.0f} % slower than a clean iteration"
-        return _Number(None, f"perturbation_too_high: {detail}")
-    return _Number(share * whole.clean.value)
+    clean, perturbation = whole.clean.value, whole.perturbation.value
+    return _Number(*shares.of_clean(share, clean, perturbation, attributed=attributed))
+
+
+def _believed(rows: Sequence[LayerRow]) -> list[LayerRow]:
+    """Return the rows, those that a few slow iterations carry no longer reliable."""
+    return [
+        structs.replace(row, reliable=row.reliable and not carried)
+        for row, carried in zip(rows, shares.carried(rows), strict=True)
+    ]
 
 
 def _rest(

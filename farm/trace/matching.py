@@ -15,7 +15,7 @@ from farm.trace.blocks import BlockRow
 from farm.trace.files import Chosen
 from farm.trace.layers import numbered
 
-_TOLD: Final = ("job_id", "model", "precision", "device", "clock", "iterations")
+_TOLD: Final = ("job_id", "model", "batch", "precision", "device", "clock", "iterations")
 NOTE: Final = (
     "only shares compare: both passes were slowed down by their profiler; a ratio of medians says "
     "where to look, and the latency says whether it helped"
@@ -29,6 +29,7 @@ class Side(Stored, frozen=True, kw_only=True):
     layers: int
     job_id: str | None
     model: str | None
+    batch: int | None
     precision: str | None
     device: str | None
     clock: str | None
@@ -96,6 +97,22 @@ def compare(base: Chosen, head: Chosen) -> LayerComparison:
             {"matched": matched, "only_base": only_base, "only_head": only_head}, sides
         ),
     )
+
+
+def other_work(base: Chosen, head: Chosen) -> str:
+    """Return in which the work of the two differs, model or batch, "" where nothing says so.
+
+    An imported table knows the name of its file and no model.
+    """
+    one, other = base.about, head.about
+    if one is None or other is None:
+        return ""
+    differs = []
+    if "imported" not in (one.method, other.method) and one.model != other.model:
+        differs.append(f"model {one.model} and {other.model}")
+    if None not in (one.batch, other.batch) and one.batch != other.batch:
+        differs.append(f"batch {one.batch} and {other.batch}")
+    return ", ".join(differs)
 
 
 def _by_name(rows: Sequence[BlockRow]) -> dict[str, BlockRow]:

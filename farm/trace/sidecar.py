@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from farm import schema, writing
 from farm.errors import FarmError, Refused
@@ -19,6 +20,7 @@ class About(Stored, frozen=True, kw_only=True):
     """Which run a block is, and how it was taken; None where the source does not tell.
 
     written_at: UTC. perturbation: what the instrument added to an iteration, as a ratio.
+    unattributed_ms: of an iteration, in no row; absent where an earlier release wrote the file.
     """
 
     written_at: str
@@ -34,6 +36,7 @@ class About(Stored, frozen=True, kw_only=True):
     profiled_ms: float | None
     clean_ms: float | None
     perturbation: float | None
+    unattributed_ms: float | UnsetType | None = UNSET
 
 
 class Entry(About, frozen=True, kw_only=True):
@@ -69,6 +72,7 @@ def about(table: LayerTable, *, written_at: str, job_id: str, model: str, batch:
         profiled_ms=table.profiled_ms,
         clean_ms=table.clean_ms,
         perturbation=table.perturbation,
+        unattributed_ms=table.unattributed_ms,
     )
 
 

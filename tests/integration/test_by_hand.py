@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from farm import schema
 from farm.schema import LayerTable
 from farm.trace import blocks
-from tests.integration.farm_here import Place
+from tests.integration.farm_here import Place, until
 
 WORKER = Path(sys.executable).with_name("farm-worker")
 SWEEP = """
@@ -133,3 +134,70 @@ def _job() -> str:
         selector=Selector(kind="class", value="cpu"),
     )
     return schema.encode(job).decode()
+
+
+SLOW = """
+import time
+
+
+def slow(x):
+    time.sleep(0.2)
+    return x
+"""
+
+
+def slow_callable(place: Place) -> "subprocess.Popen[str]":
+    """Start a profile of a function that takes minutes; return once it is being measured."""
+    place.write("slow.py", SLOW)
+    np.savez(place.folder / "in.npz", x=np.zeros(1))
+    (place.folder / "tmp").mkdir()
+    words = ("--model", "slow.py:slow", "--inputs", "in.npz", "--output", "out.json")
+    started = place.start(
+        *("profile", "callable", *words), environ={"TMPDIR": str(place.folder / "tmp")}
+    )
+    until(lambda: place.pids("workers.child"), "no child measures")
+    return started
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+)
+def test_a_profile_that_is_ended_takes_its_worker_along(
+    place: Place, number: signal.Signals, code: int
+) -> None:
+    """To the command alone, and not to its group: no process and no output is left."""
+    started = slow_callable(place)
+
+    started.send_signal(number)
+    _, err = started.communicate(timeout=30)
+
+    assert code == started.returncode, err
+    place.assert_quiet()
+    assert not (place.folder / "out.json").exists()
+    if number != signal.SIGKILL:
+        assert [] == list((place.folder / "tmp").iterdir())
+
+
+@pytest.mark.timing
+def test_a_worker_that_is_killed_is_no_bug_of_ours(place: Place) -> None:
+    started = slow_callable(place)
+
+    place.kill("farm-worker")
+    _, err = started.communicate(timeout=30)
+
+    assert 3 == started.returncode
+    assert "error: farm-worker died of SIGKILL" in err
+    place.assert_quiet()
+
+
+@pytest.mark.timing
+def test_what_a_run_reads_is_not_replaced_by_what_it_writes(place: Place) -> None:
+    """Not with --force either."""
+    place.write("slow.py", SLOW)
+    np.savez(place.folder / "in.npz", x=np.zeros(1))
+    words = ("--model", "slow.py:slow", "--inputs", "in.npz", "--force")
+
+    for output in ("in.npz", "slow.py"):
+        said = place.farm("profile", "callable", *words, "--output", output, code=2)
+        assert f"'{output}' is read by this very run" in said.err

@@ -103,6 +103,7 @@ def callable_(
 
     from farm import interchange, once
     from farm.profiles import callables
+    from farm.report import words
     from farm.sweep.single import single
     from farm.writing import write
 
@@ -119,7 +120,7 @@ def callable_(
         visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
     )
     path = Path(output)
-    check_output(path, force=force)
+    check_output(path, force=force, keeps=[Path(inputs), *asked.sources])
     console = talk.console()
     document = profiled(asked, measure=once.measure, say=console.say, run=_program)
     data = interchange.encode(document)
@@ -128,15 +129,21 @@ def callable_(
         console.document(msgspec.json.format(data, indent=-1))
         return
     console.show(*callables.screen(document))
-    console.say(f"{len(document.latency_samples_ms)} samples into {output}")
+    console.say(f"{words.count(len(document.latency_samples_ms), 'sample')} into {output}")
     console.next(next_step(asked, path))
 
 
-def check_output(path: Path, *, force: bool) -> None:
-    """Make the folder of the output; raise Refused if the file could not be, or must not be."""
+def check_output(path: Path, *, force: bool, keeps: Sequence[Path] = ()) -> None:
+    """Make the folder of the output; raise Refused if the file could not be, or must not be.
+
+    keeps: what the run itself reads, which is replaced by nothing.
+    """
     from farm.writing import write
 
-    if path.is_file() and not force:
+    is_there = os.path.isfile(path)
+    if any(is_there and os.path.exists(each) and path.samefile(each) for each in keeps):
+        raise Refused(f"{str(path)!r} is read by this very run", hint="name another output")
+    if is_there and not force:
         raise Refused(
             f"{str(path)!r} is there already",
             why="a former result is not overwritten",

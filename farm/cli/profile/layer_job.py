@@ -24,7 +24,8 @@ _DEVICE: Final = re.compile(r"(?:cpu|cuda)(?::[0-9]{1,3})?|gpu|(0|[1-9][0-9]{0,2
 _DEVICES: Final = "cpu, cpu:0, gpu, cuda, cuda:1 or the number of a CUDA device"
 # How a model says that arrays do not fit it.
 _MISFIT: Final = re.compile(
-    r"shape|size|dimension|mat1|channels|expected|argument|dtype|\btype\b|KeyError|index out of",
+    r"^(?!ValueError|AssertionError|AttributeError|ZeroDivisionError|NameError)"
+    r".*(shape|size|dimension|mat1|channels|expected|argument|dtype|\btype\b|index out of)",
     re.IGNORECASE,
 )
 

@@ -49,7 +49,9 @@ def taken(
     """
     files.check(words.csv)
     if words.output is not None:
-        check_output(words.output, force=words.force)
+        model = Path(words.model.rpartition(":")[0] or words.model)
+        given = [Path(words.given)] if words.given is not None else []
+        check_output(words.output, force=words.force, keeps=[model, *given])
     tries = layer_job.devices(words.device, has_gpu=has_gpu)
     for device in tries:
         with TemporaryDirectory(prefix="farm-layers-") as name:

@@ -1,6 +1,6 @@
 """Layer tables for a person: the hotspots first, what only one side has at the end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,16 +10,19 @@ from farm.report.table import Column, Datum, Table
 if TYPE_CHECKING:
     from farm.interchange import Comparison
     from farm.schema import Latency, LayerRow, LayerTable
+    from farm.trace.blocks import BlockRow
     from farm.trace.documents import LayersTaken
     from farm.trace.files import Chosen
     from farm.trace.matching import LayerComparison, Side
     from farm.trace.sidecar import About
 
+OF_CLEAN: Final = "of clean: the share of a clean iteration, less what of it is in no row"
 SHARES: Final = "only shares mean something here: no total of a profiled pass is a latency"
 
 
 def measured(found: "LayersTaken") -> list[str | Table]:
     """Return a measured table, sorted by share."""
+    from farm.trace import shares
     from farm.trace.layers import by_share
 
     table = found.table
@@ -48,7 +51,10 @@ def measured(found: "LayersTaken") -> list[str | Table]:
         *_marks(found),
     ]
     title = f"{found.model}, {table.precision}, batch {found.batch}, {table.device}"
-    shown = tuple(_measured_row(each, flops=with_flops, peak=with_peak) for each in rows)
+    shown = tuple(
+        _measured_row(each, carried=carried, flops=with_flops, peak=with_peak)
+        for each, carried in zip(rows, shares.carried(rows), strict=True)
+    )
     return [Table(title, tuple(columns), shown, tuple(notes))]
 
 
@@ -59,23 +65,16 @@ def where(found: "LayersTaken") -> str:
 
 def about(table: "LayerTable") -> list[str]:
     """Return the largest layer in a sentence, what the instrument cost, and what is in no row."""
-    from farm.trace import layers
+    from farm.trace import shares
 
     lines = []
-    top = layers.by_share(table)[0]
+    top, pct = shares.by_median(table)[0]
     if top.pct_of_peak is not None:
         lines.append(
-            f"hotspot    {top.layer}: {top.share_pct:.0f} % of the time at "
+            f"hotspot    {top.layer}: {pct:.0f} % of the time by medians at "
             f"{words.number(top.pct_of_peak)} % of peak"
         )
-    if table.perturbation is not None:
-        found = layers.overhead(table.perturbation)
-        profiled, clean = words.number(table.profiled_ms), words.number(table.clean_ms)
-        lines.append(
-            f"overhead   {found.factor:.2f}, {found.word}: an iteration took {profiled} ms with "
-            f"the profiler and {clean} ms without (medians), perturbation "
-            f"{100 * table.perturbation:+.1f} %"
-        )
+    lines += _overhead(table)
     if table.unattributed_ms is not None:
         rest = words.number(table.unattributed_ms)
         lines.append(f"rest       {rest} ms of an iteration are in no row")
@@ -94,7 +93,10 @@ def latency(found: "Latency", flags: Sequence[str]) -> str:
 
 
 def printed(chosen: "Chosen") -> list[str | Table]:
-    """Return a table as a file holds it, sorted by share."""
+    """Return a table as a file holds it, sorted by share, and what its instrument cost."""
+    from farm.trace import files, shares
+
+    about, clean = chosen.about, files.of_clean(chosen)
     columns = (
         Column("layer", cut=True),
         Column("time", "%", right=True),
@@ -102,25 +104,32 @@ def printed(chosen: "Chosen") -> list[str | Table]:
         Column("median", "ms", right=True),
         Column("std", "ms", right=True),
         Column("total", "ms", right=True, spare=1),
+        *([Column("of clean", "ms", right=True)] if clean else []),
     )
-    ordered = sorted(chosen.rows, key=lambda each: -each.share_pct)
+    carried = shares.carried(chosen.rows)
+    told = (about.method, about.clock) if about is not None else (None, None)
+    short = [
+        shares.is_short(row.median_ms, method=told[0], clock=told[1]) and not odd
+        for row, odd in zip(chosen.rows, carried, strict=True)
+    ]
+    ordered = sorted(range(len(chosen.rows)), key=lambda at: -chosen.rows[at].share_pct)
     rows = tuple(
         (
-            Datum(each.layer),
-            Datum(f"{each.share_pct:.1f}"),
-            *(Datum(_ms(value)) for value in (each.average_ms, each.median_ms, each.std_ms)),
-            Datum(_ms(each.total_ms)),
+            *_printed_row(chosen.rows[at], carried=carried[at], short=short[at]),
+            *([Datum(_ms(clean[at][0]))] if clean else []),
         )
-        for each in ordered
+        for at in ordered
     )
-    about = chosen.about
     notes = ["sorted by share; the file has them in the order of execution"]
     if about is not None:
         notes.append(f"over {words.count(about.iterations, 'profiled iteration')}")
     notes += [chosen.doubt] if chosen.doubt else []
     run = [each for each in _run(about) if each != Path(chosen.name).name]
     title = ", ".join([chosen.name, *run])
-    return [Table(title, columns, rows, (*notes, SHARES))]
+    notes += [SHARES, *(_clean_notes(why for _, why in clean) if clean else [])]
+    table = Table(title, columns, rows, (*notes, *_doubts(carried, short)))
+    cost = [] if about is None else _overhead(about)
+    return [table, *(["", *cost] if cost else [])]
 
 
 def compared(found: "LayerComparison") -> list[str | Table]:
@@ -190,15 +199,15 @@ _CLOCKS: Final = {
 }
 
 
-def _measured_row(row: "LayerRow", *, flops: bool, peak: bool) -> tuple[Datum, ...]:
+def _measured_row(row: "LayerRow", *, carried: bool, flops: bool, peak: bool) -> tuple[Datum, ...]:
     count = words.UNKNOWN if row.flops_per_batch is None else f"{row.flops_per_batch / 1e6:.4g}"
     ends = [Datum(f"{row.calls_per_iteration:g}"), Datum(row.type)]
     return (
         Datum(row.layer),
-        Datum(f"{row.share_pct:.1f}"),
+        _share(row.share_pct, carried=carried),
         *([Datum(words.number(row.pct_of_peak))] if peak else []),
         Datum(_ms(row.average_ms)),
-        Datum(words.marked(_ms(row.median_ms), reliable=row.reliable)),
+        Datum(words.marked(_ms(row.median_ms), reliable=row.reliable or carried)),
         Datum(_ms(row.std_ms)),
         Datum(_ms(row.total_ms)),
         Datum(_ms(row.scaled_ms)),
@@ -207,19 +216,66 @@ def _measured_row(row: "LayerRow", *, flops: bool, peak: bool) -> tuple[Datum, .
     )
 
 
+def _printed_row(row: "BlockRow", *, carried: bool, short: bool) -> tuple[Datum, ...]:
+    return (
+        Datum(row.layer),
+        _share(row.share_pct, carried=carried),
+        Datum(_ms(row.average_ms)),
+        Datum(words.marked(_ms(row.median_ms), reliable=not short)),
+        Datum(_ms(row.std_ms)),
+        Datum(_ms(row.total_ms)),
+    )
+
+
 def _marks(found: "LayersTaken") -> list[str]:
     """Return what the signs in the table mean, where there are any."""
-    notes = ["of clean: the share of a clean iteration"]
-    scaled = {why for path, why in found.null_reasons.items() if path.endswith(".scaled_ms")}
-    if scaled:
-        notes = [f"of clean –: {words.reason(why)}" for why in sorted(scaled)]
-    if any(not each.reliable for each in found.table.rows):
-        notes.append("~: shorter than ten steps of its clock")
-    return notes
+    from farm.trace import shares
+
+    reasons = found.null_reasons.items()
+    notes = _clean_notes(why for path, why in reasons if path.endswith(".scaled_ms"))
+    rows = found.table.rows
+    carried = shares.carried(rows)
+    short = [not row.reliable and not odd for row, odd in zip(rows, carried, strict=True)]
+    return notes + _doubts(carried, short)
+
+
+def _clean_notes(reasons: Iterable[str]) -> list[str]:
+    """Return what the column is, or why nothing stands in it."""
+    unknown = sorted({why for why in reasons if why})
+    return [f"of clean –: {words.reason(why)}" for why in unknown] or [OF_CLEAN]
+
+
+def _doubts(carried: Sequence[bool], short: Sequence[bool]) -> list[str]:
+    from farm.trace import shares
+
+    found = [f"~ at a share: {shares.CARRIED}: see median"] if any(carried) else []
+    return found + ([f"~ at a median: {shares.SHORT}"] if any(short) else [])
+
+
+def _share(pct: float, *, carried: bool) -> Datum:
+    return Datum(words.marked(f"{pct:.1f}", reliable=not carried))
+
+
+def _overhead(found: "About | LayerTable") -> list[str]:
+    """Return what the instrument cost, in a line; none where nothing is known of it."""
+    from farm.trace import layers
+
+    if found.perturbation is None:
+        return []
+    cost = layers.overhead(found.perturbation)
+    profiled, clean = words.number(found.profiled_ms), words.number(found.clean_ms)
+    return [
+        f"overhead   {cost.factor:.2f}, {cost.word}: an iteration took {profiled} ms with "
+        f"the profiler and {clean} ms without (medians), perturbation "
+        f"{100 * found.perturbation:+.1f} %"
+    ]
 
 
 def _run(side: "About | Side | None") -> list[str]:
-    known = [] if side is None else [side.model, side.precision, side.device]
+    if side is None:
+        return []
+    batch = None if side.batch is None else f"batch {side.batch}"
+    known = [side.model, side.precision, batch, side.device]
     return [each for each in known if each]
 
 

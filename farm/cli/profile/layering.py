@@ -209,8 +209,11 @@ def _layers(talk: Talk, before: str, after: str) -> str:
     from farm.cli.profile import layer_files, layer_views
     from farm.trace import matching
 
-    found = matching.compare(layer_files.table(before), layer_files.table(after))
+    base, head = layer_files.table(before), layer_files.table(after)
+    found = matching.compare(base, head)
     console = talk.console()
+    if differs := matching.other_work(base, head):
+        console.warn(f"these are shares of different work: {differs}")
     if talk.as_json:
         console.document(schema.encode(found))
     else:

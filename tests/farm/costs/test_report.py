@@ -118,6 +118,20 @@ def test_candidates_come_from_the_layers_with_the_rule() -> None:
     assert "at least 5 %" in found.quantisation_rule
 
 
+def test_hotspots_and_their_sentence_are_by_medians() -> None:
+    """One slow iteration gives `b` most of the total; most iterations say `a`."""
+    timed = table(("a", "Linear", 60.0, 1, None), ("b", "ReLU", 40.0, 0, None))
+    a, b = timed.rows
+    rows = [msgspec.structs.replace(a, share_pct=10.0), msgspec.structs.replace(b, share_pct=90.0)]
+
+    found = costs.report(profile(), msgspec.structs.replace(timed, rows=rows), [])
+
+    assert found.hotspots is not None
+    assert [("a", 60.0), ("b", 40.0)] == [(e.layer, round(e.share_pct, 6)) for e in found.hotspots]
+    (said,) = [each.said for each in found.answers if each.question == "layer"]
+    assert said.startswith("a (Linear) takes 60 % of the time")
+
+
 def test_without_a_layer_table_there_are_no_hotspots_and_the_reason_is_told() -> None:
     found = costs.report(profile(why={"layers": "not_supported: one piece"}), None, [])
 

@@ -91,6 +91,35 @@ def test_samples_warm_up_and_doubts_are_of_one_process(flags, ms):
     assert any(f"of repeat {int(ms) - 1} alone" in each for each in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("flags", "validity"),
+    [(["repeats_missing"], "degraded"), (["drifting"], "degraded"), (["contended"], "invalid")],
+)
+def test_a_verdict_is_never_better_than_that_of_the_profile(flags, validity):
+    """Even where the process whose figures these are has no doubt of its own."""
+    profile = make.profile(repeats=2, flags=flags, stability="noisy")
+
+    found = document(profile, series=[ns(1.0), ns(2.0)])
+
+    assert (flags, validity, "noisy") == (
+        found.flags,
+        found.latency_detail.validity,
+        found.latency_detail.stability,
+    )
+    assert 2.0 == found.latency.p50_ms
+
+
+def test_a_doubt_about_the_process_alone_stands_beside_those_of_the_profile():
+    profile = make.profile(repeats=2, flags=["drifting"], repeat_flags=[[], ["bimodal"]])
+
+    assert ["bimodal", "drifting"] == document(profile).flags
+
+
+def test_no_note_of_a_job_says_that_nothing_was_cast():
+    """A worker casts a job; a function it leaves alone."""
+    assert not any("cast" in each for each in document().notes)
+
+
 def test_inputs_are_those_of_the_job_at_its_batch():
     """And the batch is known, where an axis has its name."""
     found = document(make.profile(make.job(batch=8), repeats=1))
@@ -198,7 +227,7 @@ def test_the_notes_say_what_was_timed():
     assert "each sample is the mean of 16 calls in a row" in said
     assert "no warm-up" in said
     assert ["first"] == found.flags
-    assert "64 timed calls on one input, not on 64 inputs" in document().notes
+    assert "fixed input: 64 timed calls on one input, not on 64 inputs" in document().notes
 
 
 @given(st.sets(st.sampled_from(NULLABLE)), st.booleans())

@@ -266,7 +266,7 @@ def test_an_unknown_label_names_the_nearest(store):
     with pytest.raises(NoResult) as caught:
         profiles.find(store, f"{make.RUN}/mpl/fp32/b1/cpu")
 
-    assert "did you mean `mlp/fp32/b1/cpu`?" == caught.value.hint
+    assert f"did you mean `{make.RUN}/mlp/fp32/b1/cpu`?" == caught.value.hint
 
 
 def test_a_damaged_profile_says_that_it_is_damaged(store):

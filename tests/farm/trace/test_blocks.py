@@ -137,6 +137,10 @@ def test_another_tool_s_file_is_read_too() -> None:
         (f"{blocks.HEADER}\na,1,1\n", "f.csv: line 2 has 3 cells"),
         (f"{blocks.HEADER}\na,1,1,1,1,1\nb,x,1,1,1,1\n", "f.csv: line 3: 'x' is no number"),
         (f"{blocks.HEADER}\na,1,1,1,1,nan\n", "f.csv: line 2: 'nan' is no number"),
+        (f"{blocks.HEADER}\na,1_0,1,1,1,1\n", "f.csv: line 2: '1_0' is no number"),
+        (f"{blocks.HEADER}\na,1,٣,1,1,1\n", "f.csv: line 2: '٣' is no number"),
+        (f"{blocks.HEADER}\na,1,1,-1,1,1\n", "f.csv: line 2: '-1' is negative"),
+        (f"{blocks.HEADER}\na,300,1,1,1,1\n", "f.csv: line 2: a share of 300 %"),
         (f'{blocks.HEADER}\n"a,1,1,1,1,1\n', "f.csv: line 2 is no CSV"),
     ],
 )

@@ -4,6 +4,7 @@ import os
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from farm import schema
@@ -274,3 +275,26 @@ def test_a_full_disk_leaves_nothing_of_a_block(tmp_path: Path) -> None:
         files.append(path, blocks.rows_of(made), about, write=Full())
 
     assert before == path.read_bytes()
+
+
+def test_a_block_is_scaled_as_its_table_was(tmp_path: Path) -> None:
+    """And a sidecar of an earlier release, which tells no rest, leaves all to the rows."""
+    path = tmp_path / "f.csv"
+    appended(path, "a", "b")
+    chosen = files.read(files.address(str(path)))
+    assert chosen.about is not None
+    known = msgspec.structs.replace(
+        chosen.about, clean_ms=1.0, perturbation=0.0, unattributed_ms=0.0
+    )
+    ours = sum(each.average_ms for each in chosen.rows)
+    halved = msgspec.structs.replace(known, unattributed_ms=ours)
+    early = msgspec.structs.replace(known, unattributed_ms=msgspec.UNSET)
+    unknown = msgspec.structs.replace(known, clean_ms=None)
+
+    sums = [
+        sum(ms or 0.0 for ms, _ in files.of_clean(chosen._replace(about=each)))
+        for each in (known, halved, early)
+    ]
+
+    assert [1.0, 0.5, 1.0] == pytest.approx(sums)
+    assert [] == files.of_clean(chosen._replace(about=unknown))

@@ -165,6 +165,29 @@ def test_a_layer_is_scaled_to_its_share_of_a_clean_iteration() -> None:
     assert made.clean_ms == pytest.approx(sum(row.scaled_ms or math.nan for row in made.rows))
 
 
+def test_what_is_in_no_row_takes_its_part_of_a_clean_iteration() -> None:
+    """Rows and rest, scaled alike, are a clean iteration: nothing is spread over the rows."""
+    made = layers.reduce(
+        Reading(["a", "b"]),
+        ns([20, 20], [60, 60]),
+        profiled_ns=ns([100, 100])[0],
+        clean_ns=ns([90, 90])[0],
+        precision="fp32",
+        device="cpu:0",
+    )
+
+    scaled = [row.scaled_ms or math.nan for row in made.rows]
+
+    assert [0.018, 0.054] == pytest.approx(scaled)
+    assert made.clean_ms == pytest.approx(sum(scaled) + 0.020 * 0.9)
+
+
+def test_where_the_rest_is_not_known_rows_are_all_of_a_clean_iteration() -> None:
+    made = table(["a"], ns([70]), reading=Reading(["a"], attributed=False), clean=ns([60])[0])
+
+    assert 0.060 == pytest.approx(made.rows[0].scaled_ms)
+
+
 def test_too_much_perturbation_scales_nothing() -> None:
     """Above 20 %, and not at it."""
     at, above = (
@@ -264,6 +287,15 @@ def test_a_layer_below_ten_steps_of_its_clock_is_not_reliable(method, clock, lea
     made = table([], times, reading=reading)
 
     assert [True, False] == [row.reliable for row in made.rows]
+
+
+def test_a_layer_that_one_iteration_carries_is_not_reliable() -> None:
+    """Its share stays that of totals (S0.15); those it takes shares from are marked too."""
+    made = table(["a", "b"], ns([100] * 20, [10] * 19 + [5000]))
+
+    assert [True, True] == [row.share_pct > 20 for row in made.rows]
+    assert "b" == layers.by_share(made)[0].layer
+    assert [False, False] == [row.reliable for row in made.rows]
 
 
 def test_a_pass_that_took_no_time_is_refused() -> None:

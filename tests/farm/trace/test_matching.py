@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from farm import schema
@@ -90,3 +91,22 @@ def test_two_blocks_of_one_file_compare_with_what_is_known_of_them(tmp_path: Pat
     )
     assert [31.2, -31.2] == pytest.approx([each.change_points for each in found.matched])
     schema.encode(found)
+
+
+def test_blocks_of_another_batch_or_model_are_of_different_work(tmp_path: Path) -> None:
+    """An imported table names its file and no model; of an unknown one nothing is said."""
+    path = tmp_path / "f.csv"
+    appended(path, "a")
+    base = files.read(files.address(str(path)))
+    assert base.about is not None
+
+    def work(**more: object) -> str:
+        about = msgspec.structs.replace(base.about, **more)
+        return matching.other_work(base, base._replace(about=about))
+
+    assert "" == work(precision="bf16", device="cuda:0")
+    assert "batch 4 and 8" == work(batch=8)
+    assert "model mlp and cnn, batch 4 and 1" == work(model="cnn", batch=1)
+    assert "" == work(model="trt.json", method="imported", batch=None)
+    assert "" == matching.other_work(base, base._replace(about=None))
+    assert 4 == matching.compare(base, base).base.batch

@@ -81,3 +81,16 @@ def test_a_file_that_would_be_its_own_sidecar_is_refused() -> None:
 def test_a_csv_without_a_name_is_refused() -> None:
     with pytest.raises(Refused, match="without a name"):
         sidecar.beside(Path())
+
+
+def test_a_sidecar_of_an_earlier_release_is_read_without_its_rest(tmp_path: Path) -> None:
+    appended(tmp_path / "f.csv", "a")
+    beside = tmp_path / "f.json"
+    document = msgspec.json.decode(beside.read_bytes())
+    assert 0.0 == document["blocks"][0].pop("unattributed_ms")
+    beside.write_bytes(msgspec.json.encode(document))
+
+    found = sidecar.load(tmp_path / "f.csv")
+
+    assert found is not None
+    assert msgspec.UNSET is found.blocks[0].unattributed_ms

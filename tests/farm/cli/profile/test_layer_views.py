@@ -6,6 +6,7 @@ import pytest
 from farm import schema
 from farm.cli.profile import layer_views
 from farm.report.table import Table
+from farm.trace import files
 from tests.farm import make
 from tests.farm.cli.profile.layer_worker import Worker, taken
 
@@ -46,14 +47,15 @@ def test_the_instrument_s_cost_is_told_as_a_factor_with_its_word(here) -> None:
 def test_a_hotspot_reads_as_a_share_of_the_time_at_a_share_of_peak(here) -> None:
     table = make.layer_table("conv", "fc")
     rows = [
-        msgspec.structs.replace(row, share_pct=share, pct_of_peak=peak)
+        msgspec.structs.replace(row, share_pct=share, median_ms=share / 1000, pct_of_peak=peak)
         for row, share, peak in zip(table.rows, (80.0, 20.0), (3.5, 10.0), strict=True)
     ]
 
     found = taken(here, Worker("conv", "fc", rows=rows, null_reasons={}))
 
     assert (
-        "hotspot    conv: 80 % of the time at 3.500 % of peak" == layer_views.about(found.table)[0]
+        "hotspot    conv: 80 % of the time by medians at 3.500 % of peak"
+        == layer_views.about(found.table)[0]
     )
     (shown,) = layer_views.measured(found)
     assert ["layer", "time %", "of peak %"] == [each.header for each in shown.columns[:3]]
@@ -72,5 +74,64 @@ def test_what_is_null_in_a_table_has_its_reason_below_it(here) -> None:
     }
     assert ("–", "0.0498~") == (cells["of clean"], cells["median"])
     assert any(each.startswith("of clean –: ") and "174 %" in each for each in shown.notes)
-    assert any(each.startswith("~: ") for each in shown.notes)
+    assert any(each.startswith("~ at a median: ") for each in shown.notes)
     schema.encode(found)
+
+
+def test_a_row_that_one_iteration_carries_is_marked_at_its_share(here) -> None:
+    """And the hotspot of the sentence is the one by medians."""
+    table = make.layer_table("steady", "odd")
+    rows = [
+        msgspec.structs.replace(row, share_pct=share, average_ms=mean, pct_of_peak=10.0)
+        for row, share, mean in zip(table.rows, (20.0, 80.0), (0.05, 0.2), strict=True)
+    ]
+
+    found = taken(here, Worker("steady", "odd", rows=rows))
+
+    (shown,) = layer_views.measured(found)
+    assert [("odd", "80.0~"), ("steady", "20.0~")] == [
+        (row[0].text, row[1].text) for row in shown.rows
+    ]
+    assert "~ at a share: a few slow iterations carry it: see median" in shown.notes
+    assert not any(each.startswith("~ at a median") for each in shown.notes)
+    assert layer_views.about(found.table)[0].startswith("hotspot    steady: 50 %")
+
+
+def test_a_block_that_is_known_shows_what_the_measurement_showed(here) -> None:
+    """Its doubts, its cost, and what each row takes of a clean iteration."""
+    table = make.layer_table("steady", "odd", "tiny")
+    figures = ((50.0, 0.06, 0.06), (49.5, 0.0594, 0.03), (0.5, 0.0006, 0.0006))
+    rows = [
+        msgspec.structs.replace(
+            row, share_pct=share, average_ms=mean, median_ms=median, total_ms=100 * mean
+        )
+        for row, (share, mean, median) in zip(table.rows, figures, strict=True)
+    ]
+    found = taken(
+        here, Worker("steady", "odd", "tiny", rows=rows, clean_ms=0.1, unattributed_ms=0.03)
+    )
+
+    shown, gap, cost = layer_views.printed(files.read(files.address("profile_layers.csv#1")))
+
+    assert isinstance(shown, Table)
+    assert "of clean" == shown.columns[-1].title
+    cells = {row[0].text: [each.text for each in row] for row in shown.rows}
+    # of 0.1 ms clean, 0.12 of 0.15 is in rows
+    assert ("50.0~", "0.0400") == (cells["steady"][1], cells["steady"][-1])
+    assert ("49.5~", "0.0006~") == (cells["odd"][1], cells["tiny"][3])
+    assert layer_views.OF_CLEAN in shown.notes
+    assert ["~ at a share", "~ at a median"] == [
+        each.split(":")[0] for each in shown.notes if each.startswith("~")
+    ]
+    assert ("", True) == (gap, str(cost).startswith("overhead   1.05, low"))
+    assert str(cost) in layer_views.about(found.table)
+
+
+def test_a_block_of_too_much_overhead_says_why_nothing_is_of_clean(here) -> None:
+    taken(here, Worker("a", profiled_ms=0.3, clean_ms=0.1, perturbation=2.0))
+
+    shown, *_ = layer_views.printed(files.read(files.address("profile_layers.csv#1")))
+
+    assert isinstance(shown, Table)
+    assert "–" == shown.rows[0][-1].text
+    assert any(each.startswith("of clean –: ") and "200 %" in each for each in shown.notes)

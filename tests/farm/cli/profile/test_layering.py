@@ -139,6 +139,17 @@ def test_two_blocks_are_set_side_by_side(here, farm) -> None:
     assert "only shares compare" in said.out
 
 
+def test_shares_of_different_work_are_warned_of_in_one_line(here, farm) -> None:
+    taken(here, Worker("fc"), words(batch=1))
+    taken(here, Worker("fc"), words(batch=8))
+
+    said = farm("profile", "compare", "profile_layers.csv#1", "profile_layers.csv#2")
+
+    assert "warning: these are shares of different work: batch 1 and 8\n" == said.err
+    assert "base  profile_layers.csv#1: mlp, fp32, batch 1, AMD EPYC 7B13, 1 layer" in said.out
+    assert "head  profile_layers.csv#2: mlp, fp32, batch 8, AMD EPYC 7B13, 1 layer" in said.out
+
+
 def test_a_comparison_as_json_is_one_document(here, farm, trt) -> None:
     taken(here, Worker())
 

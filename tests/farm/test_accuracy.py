@@ -1,0 +1,84 @@
+"""The laws of nearness: relative to the size of a reference, unless somebody says it in numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farm.accuracy import Limits, distance, limits, worst
+
+PRECISIONS = ("fp32", "unspecified", "fp16", "bf16")
+
+
+def within(found, expected, bounds) -> bool:
+    return distance("y", np.asarray(found), np.asarray(expected), bounds).within
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=20),
+    st.floats(0, 1e-2),
+    st.floats(0, 1e-2),
+)
+def test_within_is_what_numpy_calls_close(values, atol, rtol):
+    b = np.array(values, np.float64)
+    a = b * (1 + rtol / 2) + atol / 2
+
+    error = distance("y", a, b, Limits(atol, rtol))
+
+    assert bool(np.allclose(a, b, atol=atol, rtol=rtol)) == error.within
+    assert error.max_abs >= error.rmse - 1e-12
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("scale", [1e-6, 0.1, 1.0, 1e6])
+def test_an_output_that_is_scaled_is_not_near_however_small_it_is(precision, scale, seed):
+    """Absolute bounds let everything pass where all outputs are small."""
+    reference = np.random.default_rng(seed).normal(size=(4, 10)) * scale
+    bounds = limits(precision, atol=None, rtol=None)
+
+    assert not within(reference * 0.72, reference, bounds)
+    assert within(reference, reference, bounds)
+
+
+@pytest.mark.parametrize(("precision", "bits"), [("bf16", 8), ("fp16", 11)])
+def test_numbers_that_are_rounded_to_a_precision_are_near(precision, bits, seed):
+    """A rounding to so many bits is off by 2^-bits of each number at most."""
+    reference = np.random.default_rng(seed).normal(size=1000)
+    mantissa, exponent = np.frexp(reference)
+    rounded = np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits)
+
+    assert within(rounded, reference, limits(precision, atol=None, rtol=None))
+    assert not within(rounded, reference, limits("fp32", atol=None, rtol=None))
+
+
+def test_a_number_near_0_may_be_off_by_a_share_of_the_largest():
+    bounds = limits("bf16", atol=None, rtol=None)
+
+    assert within([100.0, 0.9], [100.0, 0.0], bounds)
+    assert not within([100.0, 1.1], [100.0, 0.0], bounds)
+
+
+def test_what_is_given_is_absolute():
+    assert not within([100.0, 0.9], [100.0, 0.0], limits("bf16", atol=0.5, rtol=None))
+    assert within([100.0, 0.4], [100.0, 0.0], limits("bf16", atol=0.5, rtol=None))
+
+
+def test_what_is_not_finite_is_never_near_and_has_no_distance():
+    bounds = limits("bf16", atol=None, rtol=None)
+    error = distance("y", np.array([1.0, 2.0]), np.array([1.0, np.inf]), bounds)
+
+    assert (False, None) == (error.within, error.max_abs)
+    assert not within([np.nan], [1.0], bounds)
+    assert worst([error], Limits(0.1, 0.1)).startswith("not finite")
+
+
+def test_the_worst_of_all_outputs_is_told():
+    near = distance("a", np.array([[1.0, 2.0]]), np.array([[1.0, 2.0]]), Limits(0, 0))
+    far = distance("b", np.array([[2.0, 1.0]]), np.array([[1.0, 2.0]]), Limits(0, 0))
+
+    found = worst([near, far], Limits(0.5, 0.25, of_largest=True))
+
+    assert (
+        "rmse 1, cosine 0.800000, argmax 0 %, at most 1, atol 0.5 of the largest, rtol 0.25"
+        == found
+    )
