@@ -46,6 +46,7 @@ def test_every_job_ships_its_layer_table_and_its_log_without_being_asked(place: 
     assert 17_664 == profile["cost"]["flops_per_item"]
 
 
+@pytest.mark.long
 @pytest.mark.redis
 def test_a_sweep_may_leave_the_instruments_out(place: Place) -> None:
     """`measure.layers` and `measure.flops` are true unless it says otherwise."""
@@ -62,6 +63,7 @@ def test_a_sweep_may_leave_the_instruments_out(place: Place) -> None:
     assert "layers" not in profile["artifacts"]
 
 
+@pytest.mark.long
 @pytest.mark.redis
 def test_energy_that_this_machine_does_not_count_is_null_with_its_reason(place: Place) -> None:
     """Or it is there, with its uncertainty: never 0."""

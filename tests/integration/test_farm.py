@@ -233,6 +233,7 @@ def test_up_serves_this_machine_in_the_background_until_down(place: Place) -> No
     assert 3 == len({each["job_id"] for each in place.profiles() if each["status"] == "ok"})
 
 
+@pytest.mark.long
 def test_a_run_of_this_folder_is_watched_and_cancelled_from_another_terminal(place: Place) -> None:
     """`farm run` brings a farm along; who looks on needs no other one."""
     sweep = place.sweep("near", batches=[1, 2, 3], duration_us=10_000)

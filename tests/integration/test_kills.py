@@ -177,6 +177,7 @@ def test_a_store_that_cannot_be_written_is_said_at_once(place: Place) -> None:
 BURN = "while True: pass"
 
 
+@pytest.mark.long
 @pytest.mark.timing
 def test_a_busy_neighbour_makes_a_figure_invalid_and_is_named(place: Place) -> None:
     """With a burner on the leased core the cell is `contended`, never valid, tried once more."""

@@ -79,6 +79,7 @@ def waiting(place: Place) -> list[Path]:
     return sorted(place.folder.glob(".farm/spool/*/[0-9]*"))
 
 
+@pytest.mark.long
 def test_an_outage_of_the_store_costs_a_run_nothing(place: Place) -> None:
     """The devices go on, everybody can see what waits, and it drains by itself."""
     store, away = place.folder / ".farm/store", place.folder / "away"
@@ -105,6 +106,7 @@ def test_an_outage_of_the_store_costs_a_run_nothing(place: Place) -> None:
     assert [] == waiting(place)
 
 
+@pytest.mark.long
 def test_what_waited_when_a_run_was_ended_is_sent_by_its_resume(place: Place) -> None:
     """And not measured again."""
     store, away = place.folder / ".farm/store", place.folder / "away"
