@@ -12,6 +12,7 @@ import pytest
 
 from farm.schema import Effort, Protocol
 from tests.integration.farm_here import Place
+from tests.pressure import skip_under_pressure
 from tests.workers.test_launch import job
 from workers import figures
 from workers.devices import child_environment
@@ -33,18 +34,6 @@ def measured(place: Place, options: str, *, repeats: int = 2) -> dict[str, Any]:
     found: dict[str, Any] = place.profiles()[-1]
     assert "ok" == found["status"], found.get("failure")
     return found
-
-
-def skip_under_pressure() -> None:
-    """Wait until what ran before has calmed down; skip where the machine stays busy."""
-    file = Path("/proc/pressure/cpu")
-    if not file.exists():
-        return
-    deadline = time.monotonic() + 30
-    while (pressure := float(file.read_text().split("avg10=")[1].split()[0])) > 20:
-        if time.monotonic() > deadline:
-            pytest.skip(f"the machine is under pressure: {pressure} %")
-        time.sleep(1)
 
 
 def test_known_time_lies_within_the_stated_interval(place: Place) -> None:

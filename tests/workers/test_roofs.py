@@ -2,30 +2,18 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from farm import schema
 from farm.hardware import Roofs, Times, bounds, estimate, peaks
+from tests.pressure import skip_under_pressure
 from tests.workers.known_work import here, p50_ms, work
 from workers import roofs
 from workers.station import Station
 
 pytestmark = [pytest.mark.timing, pytest.mark.long]
-
-
-def skip_under_pressure() -> None:
-    """Wait until what ran before has calmed down; skip where the machine stays busy."""
-    file = Path("/proc/pressure/cpu")
-    if not file.exists():
-        return
-    deadline = time.monotonic() + 30
-    while (pressure := float(file.read_text().split("avg10=")[1].split()[0])) > 20:
-        if time.monotonic() > deadline:
-            pytest.skip(f"the host is under pressure: {pressure} %")
-        time.sleep(1)
 
 
 @pytest.fixture(scope="module")

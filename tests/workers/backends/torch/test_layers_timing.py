@@ -1,14 +1,13 @@
 """The layer pass on layers of known time (T8): three tries each, none of them an absolute time."""
 
 import math
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from farm.schema import LayerTable
 from farm.trace import shares as trace_shares
+from tests.pressure import skip_under_pressure
 from tests.workers.backends.torch import spinning
 from tests.workers.backends.torch.spinning import Chain, Spin
 
@@ -18,21 +17,12 @@ _US = 1_000
 
 def tried(check: Callable[[], str]) -> None:
     """Try three times where the machine is quiet; check: returns what is wrong, "" for nothing."""
-    pressure = Path("/proc/pressure/cpu")
     for _ in range(3):
-        deadline = time.monotonic() + 20
-        while pressure.exists() and _some(pressure) > 20:
-            if time.monotonic() > deadline:
-                pytest.skip("the host is under pressure")
-            time.sleep(1)
+        skip_under_pressure()
         wrong = check()
         if not wrong:
             return
     pytest.fail(wrong)
-
-
-def _some(file: Path) -> float:
-    return float(file.read_text().split("avg10=")[1].split()[0])
 
 
 def shares(table: LayerTable) -> dict[str, float]:
