@@ -1,6 +1,7 @@
 """One slot's worker as its agent sees it: started, heard, told, and started again when it died."""
 
 import logging
+import os
 import secrets
 import subprocess
 import sys
@@ -118,6 +119,9 @@ class Keeper:
                 stderr=output,
                 pass_fds=(fd, self._lock),
                 start_new_session=True,
+                # Celery renames its process where `setproctitle` happens to be installed; whoever
+                # looks for this one must find it by its command line.
+                env={**os.environ, "NOSETPS": "1"},
             )
         self.control, self._started = ours, self._clock()
         ours.send(msgspec.structs.replace(self._setup, owner=self.owner))
