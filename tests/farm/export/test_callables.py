@@ -15,20 +15,13 @@ from farm.store import Corrupt, LocalStore
 from tests.farm import make
 from tests.farm.export import kept
 
-COST = schema.Cost(
-    params_total=8256,
-    params_trainable=8256,
-    params_unique_bytes=33_024,
+COST = make.cost(
     buffers_bytes=12,
-    param_dtypes={"fp32": 33_024},
     flops_per_batch=131_072,
     flops_per_item=131_072,
     macs_per_item=65_536,
-    flops_status="measured",
     flops_counter="a counter",
-    uncounted_ops=[],
     flops_coverage=0.5,
-    attention="none",
     bytes_lower_bound_per_batch=40_000,
     activation_peak_bytes=4096,
 )

@@ -20,7 +20,7 @@ LAYERS = schema.Layers(
     clean_ms=1.2,
     perturbation=0.05,
 )
-COST = schema.Cost(
+COST = make.cost(
     params_total=11_689_512,
     params_trainable=11_689_512,
     params_unique_bytes=46_758_148,
@@ -33,7 +33,6 @@ COST = schema.Cost(
     flops_counter="a counter",
     uncounted_ops=["aten::x"],
     flops_coverage=0.934,
-    attention="none",
     bytes_lower_bound_per_batch=49_545_216,
     activation_peak_bytes=6_422_528,
 )

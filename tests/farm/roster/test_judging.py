@@ -6,7 +6,8 @@ import io
 import pytest
 
 from farm.roster import FIELDS, aggregate, comma_separated
-from tests.farm.roster.held import callable_json, cost, expected, profile, roster, spoiled
+from tests.farm import make
+from tests.farm.roster.held import callable_json, expected, profile, roster, spoiled
 
 NONE = {"cost": "none", "identity": "predict.py:predict"}
 
@@ -174,7 +175,7 @@ def test_a_failed_profile_is_an_error_with_its_cause():
 )
 def test_incomplete_flops_are_an_error_unless_they_are_allowed(changes, why):
     """Then the row stays, with a note."""
-    report = profile(cost_of=cost(**changes))
+    report = profile(cost_of=make.cost(**changes))
 
     strict = aggregate(roster(expected()), [report])
     lenient = aggregate(roster(expected()), [report], allow_incomplete_flops=True)
