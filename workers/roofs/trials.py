@@ -178,7 +178,7 @@ def _valid(profile: Profile, folder: Path, *, kinds: int, turn: int) -> _Best:
         of_kind = (began + np.arange(len(samples))) // turn % kinds
         best.append([float(samples[of_kind == kind].min()) for kind in range(kinds)])
     if not best:
-        return _Best(reason=f"not_probed: {_disturbance(profile)}")
+        return _Best(reason=f"not_probed: the peaks were disturbed: {_disturbance(profile)}")
     return _Best(ns=tuple(min(each) for each in zip(*best, strict=True)))
 
 

@@ -76,7 +76,7 @@ def test_what_could_not_be_had_is_null_with_its_reason(tmp_path: Path) -> None:
     assert {
         "cache_bytes": "not_supported: this machine does not show its caches",
         "products.bf16": "not_supported: unsupported: no such kernel",
-        "products.fp16": "not_probed: contended",
+        "products.fp16": "not_probed: the peaks were disturbed: contended",
     } == found.null_reasons
 
 
@@ -155,7 +155,7 @@ def test_roofs_are_lines_for_people(tmp_path: Path) -> None:
     said = list(lines(measure(station(tmp_path, Turns(steady, {}, busy, busy)), quiet)))
 
     assert "fp32    100.0 GFLOP/s, matrices of 256" == said[0]
-    assert "bf16    –  not_probed: contended" == said[1]
+    assert "bf16    –  not_probed: the peaks were disturbed: contended" == said[1]
     assert said[-1].startswith("memory  12.0 GB/s over ")
     assert said[-1].endswith("(triad 12.0, read 12.0)")
 

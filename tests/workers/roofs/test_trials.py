@@ -156,7 +156,7 @@ def test_a_machine_that_stays_busy_has_no_peak(tmp_path: Path, pipe: tuple[int, 
 
     found = product(station(tmp_path, Turns(at_rate(100), busy, busy)), pipe)
 
-    assert (None, "not_probed: contended") == found
+    assert (None, "not_probed: the peaks were disturbed: contended") == found
 
 
 @pytest.mark.parametrize(
