@@ -94,7 +94,7 @@ def _work(found: Cost, item: str) -> str:
     parts = []
     if found.flops_per_item is not None:
         share = found.flops_coverage
-        covered = [] if share is None else [f"coverage {words.percent(share)} %"]
+        covered = [] if share is None else [f"coverage {words.share(share)} %"]
         status = [] if found.flops_status == "measured" else [found.flops_status]
         doubt = f" ({', '.join([*status, *covered])})" if status or covered else ""
         parts.append(f"{_count(found.flops_per_item)} FLOPs per {item}{doubt}")

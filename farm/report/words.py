@@ -146,6 +146,15 @@ def percent(ratio: float | None) -> str:
     )
 
 
+def share(part: float | None) -> str:
+    """Return a part of a whole in percent: however it is rounded, only all is 100 and none is 0."""
+    if part is None:
+        return UNKNOWN
+    if not 0 < part < 1:
+        return f"{100 * part:.0f}"
+    return f"{min(99.9, max(0.1, round(100 * part, 1))):g}"
+
+
 def mebibytes(count: float | None) -> str:
     return UNKNOWN if count is None else number(count / 2**20)
 

@@ -5,7 +5,7 @@ from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from farm.roster.expected import Expected
-from farm.roster.reports import Report, at
+from farm.roster.reports import Report
 
 # From good to bad; a file that says nothing of it may be good, but is no better than doubtful.
 _RANKS: Final = {"valid": 0, "degraded": 1, "": 1, "invalid": 2}
@@ -13,26 +13,34 @@ _FAILED: Final = 3
 
 
 class Chosen(NamedTuple):
-    """report: None if there is none, then trouble says why. note: of how many it was taken."""
+    """report: None if there is none, then trouble says why. note: of how many it was taken.
+
+    missing: nothing is there that could be of this model, rather than something else in its place.
+    """
 
     report: Report | None
     trouble: str = ""
     note: str = ""
+    missing: bool = False
 
 
 def find(wanted: Expected, reports: Sequence[Report], *, claimed: Collection[str]) -> Chosen:
     """Return the profile of a model; one in its own file comes first.
 
-    Of several with the same precision and batch, a valid one comes before a degraded one, before an
-    invalid one, before a failed one, and then the newest. claimed: names of files that belong to a
-    model of the roster, and so to no other one.
+    Wherever it lies, it has the precision and the batch that the roster names. Of several with the
+    same precision and batch, a valid one comes before a degraded one, before an invalid one, before
+    a failed one, and then the newest. claimed: names of files that belong to a model of the roster,
+    and so to no other one.
     """
     named = [each for each in reports if PurePath(each.where).name == wanted.lies_in]
     for each in named:
         if each.identity != wanted.known_as:
             said = each.identity or "nothing"
             return Chosen(None, f"{each.where} is of {said!r}, expected {wanted.known_as!r}")
-    found = named or [
+    fitting = [each for each in named if _fits(wanted, each)]
+    if named and not fitting:
+        return Chosen(None, f"{named[0].where} {_unfit(wanted, named[0])}")
+    found = fitting or [
         each
         for each in reports
         if not wanted.file
@@ -41,7 +49,8 @@ def find(wanted: Expected, reports: Sequence[Report], *, claimed: Collection[str
         and _fits(wanted, each)
     ]
     if not found:
-        return Chosen(None, f"no profile of {wanted.known_as!r}, and no file {wanted.lies_in}")
+        what = f"no profile of {wanted.known_as!r}, and no file {wanted.lies_in}"
+        return Chosen(None, what, missing=True)
     if len({_which(each) for each in found}) > 1:
         which = ", ".join(each.where for each in found[:4])
         return Chosen(None, f"{len(found)} profiles match ({which}); say precision, batch or file")
@@ -51,6 +60,17 @@ def find(wanted: Expected, reports: Sequence[Report], *, claimed: Collection[str
 def _fits(wanted: Expected, report: Report) -> bool:
     precision, batch = report.said["precision"], report.said["batch"]
     return wanted.precision in ("", precision) and wanted.batch in (0, batch)
+
+
+def _unfit(wanted: Expected, report: Report) -> str:
+    """Return what a report says and what was expected instead, of each that differs."""
+    parts = []
+    for name in ("precision", "batch"):
+        expected, said = getattr(wanted, name), report.said[name]
+        if expected not in ("", 0, said):
+            has = f"says no {name}" if said is None else f"has {name} {repr(said)[:40]}"
+            parts.append(f"{has}, expected {expected!r}")
+    return "; ".join(parts)
 
 
 def _which(report: Report) -> tuple[str, str]:
@@ -69,13 +89,13 @@ def _best(found: Sequence[Report]) -> Chosen:
 
 
 def _rank(report: Report) -> int:
-    if not isinstance(at(report.plain, "latency"), dict):
+    if report.failed:
         return _FAILED
     return _RANKS.get(str(report.said["validity"] or ""), _FAILED)
 
 
 def _told(report: Report) -> str:
     """Return its name, device, time and validity, as far as it says them."""
-    failed = not isinstance(at(report.plain, "latency"), dict)
-    parts = (report.said["device"], report.began, "failed" if failed else report.said["validity"])
+    ended = "failed" if report.failed else report.said["validity"]
+    parts = (report.said["device"], report.began, ended)
     return f"{report.where} ({', '.join(str(each) for each in parts if each)})"

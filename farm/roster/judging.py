@@ -1,15 +1,15 @@
 """A roster against the profiles that are there: a table of what is sound, and every problem."""
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeGuard
 
 import msgspec
 
-from farm import commas, interchange
-from farm.errors import FarmError
+from farm import commas
 from farm.interchange.document import RosterValidation
+from farm.report import words
+from farm.roster import soundness
 from farm.roster.choosing import find
 from farm.roster.expected import Expected, Roster
 from farm.roster.reports import Report, at
@@ -54,11 +54,12 @@ def aggregate(
 ) -> Aggregate:
     """Return the table of a roster and its validation; any error makes it a FAIL (S1.40, S1.53).
 
-    A row has an error, and is left out, if its profile is missing, failed, of another model, if
-    its output was not finite, or if its parameters or times are no positive finite numbers. FLOPs
-    that are unknown or counted in part are an error too, and so are invalid figures, unless they
-    are allowed: then the row stays, with a note, as a degraded one does. All rows of a task must
-    have had the same inputs (S1.42).
+    A row has an error, and is left out, if its profile is missing, failed, of another model,
+    precision or batch, or no sound document, if its output was not finite, if its parameters or
+    times are no positive finite numbers, or if a percentile exceeds a higher one. FLOPs that are
+    unknown or counted in part are an error too, and so are invalid figures, unless they are
+    allowed: then the row stays, with a note, as a degraded one does. All rows of a task must have
+    had the same inputs (S1.42). That an optional model is missing is a note.
     """
     allowed = _Allowed(allow_incomplete_flops, allow_invalid)
     rows: list[Row] = []
@@ -70,7 +71,8 @@ def aggregate(
     for each in sorted(roster.models, key=lambda each: (each.task, each.model)):
         chosen = find(each, sound, claimed=claimed)
         if chosen.report is None:
-            (notes if each.optional else errors).append(f"{each.model}: {chosen.trouble}")
+            missing = notes if each.optional and chosen.missing else errors
+            missing.append(f"{each.model}: {chosen.trouble}")
             continue
         count += 1
         found = _checked(each, chosen.report, allowed, chosen=chosen.note)
@@ -108,9 +110,8 @@ def _checked(wanted: Expected, report: Report, allowed: _Allowed, *, chosen: str
     plain = report.plain
     errors: list[str] = []
     notes = [chosen] if chosen else []
-    failure = at(plain, "failure.kind")
-    if not isinstance(at(plain, "latency"), dict):
-        return _Checked(None, [f"failed: {failure}" if failure else "has no latency"], notes)
+    if report.failed:
+        return _Checked(None, [report.failed], notes)
     row: Row = dict.fromkeys(FIELDS)
     for name in _TIMES:
         row[name] = _positive(plain, f"latency.{name}", errors)
@@ -128,7 +129,9 @@ def _checked(wanted: Expected, report: Report, allowed: _Allowed, *, chosen: str
         said = ", ".join(map(str, flags)) if isinstance(flags, list) else ""
         bad = row["validity"] == "invalid" and not allowed.invalid
         (errors if bad else notes).append(f"{row['validity']}: {said}")
-    errors += _unlike_its_samples(report) if not errors else []
+    if not errors:
+        fault = soundness.fault(report)
+        errors += [fault] if fault else soundness.disorder(row)
     row |= {
         "task": wanted.task,
         "model": wanted.model,
@@ -138,17 +141,6 @@ def _checked(wanted: Expected, report: Report, allowed: _Allowed, *, chosen: str
         "note": "; ".join(notes) or None,
     }
     return _Checked(None if errors else row, errors, notes)
-
-
-def _unlike_its_samples(report: Report) -> list[str]:
-    """Return what is wrong with a callable JSON that `_checked` found in order: an edited time."""
-    if not report.is_callable:
-        return []
-    try:
-        interchange.of_bytes(json.dumps(report.plain).encode(), name=report.where)
-    except FarmError as error:
-        return [error.what.removeprefix(f"{report.where}: ")]
-    return []
 
 
 def _cost(wanted: Expected, plain: Mapping[str, Any], errors: list[str]) -> tuple[Row, str]:
@@ -164,7 +156,7 @@ def _cost(wanted: Expected, plain: Mapping[str, Any], errors: list[str]) -> tupl
     row["flops_per_item"] = _positive(plain, "cost.flops_per_item", errors)
     covered = coverage if _is_number(coverage) else None
     if status != "measured" or (covered is not None and covered < 1):
-        said = f", {100 * covered:.0f} % of the calls" if covered is not None else ""
+        said = f", {words.share(covered)} % of the calls" if covered is not None else ""
         return row, f"FLOPs incomplete ({status}{said})"
     return row, ""
 

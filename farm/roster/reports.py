@@ -56,6 +56,18 @@ class Report(NamedTuple):
         return _text(at(self.plain, path))
 
     @property
+    def failed(self) -> str:
+        """Why there is nothing to show of it; "" where it was measured.
+
+        A profile that did not end well has failed, whatever figures are in it.
+        """
+        status, cause = at(self.plain, "status"), _text(at(self.plain, "failure.kind"))
+        if not self.is_callable and (status != "ok" or cause):
+            ended = "failed" if status == "ok" else _text(status) or "has no status"
+            return f"{ended}: {cause}" if cause else ended
+        return "" if isinstance(at(self.plain, "latency"), dict) else "has no latency"
+
+    @property
     def said(self) -> dict[str, Any]:
         """What it says for the columns of the table, by column, as it was written."""
         paths = _IN_CALLABLE if self.is_callable else _IN_PROFILE

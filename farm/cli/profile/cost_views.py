@@ -76,7 +76,7 @@ def _flops(cost: "Cost", item: str, why: "dict[str, str]") -> str:
     if cost.flops_per_batch is None:
         code, _, detail = why.get("cost.flops_per_batch", "").partition(": ")
         return f"{words.UNKNOWN} {cost.flops_status.partition(':')[0]}: {detail or code}"
-    share = words.percent(cost.flops_coverage)
+    share = words.share(cost.flops_coverage)
     per_item = f"{_whole(cost.flops_per_item)} per {item}"
     macs = f"{_whole(cost.macs_per_item)} multiply-accumulates"
     batch = f"{_whole(cost.flops_per_batch)} per batch"

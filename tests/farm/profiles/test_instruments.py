@@ -33,7 +33,7 @@ def test_each_block_has_its_lines():
         "         shares of a profiled pass: wrapped, wall clock, 91 iterations, "
         "perturbation +5.0 %",
         "cost     11,689,512 parameters in 44.59 MiB; activations of 6.125 MiB per batch at most",
-        "         3,628,146,688 FLOPs per item (partial, coverage 93 %); "
+        "         3,628,146,688 FLOPs per item (partial, coverage 93.4 %); "
         "at least 47.25 MiB moved per batch",
         "limits   measured: compute, mfu 41 % of peak FLOP/s, mbu 12 % of peak bandwidth, "
         "45.30 GFLOP/s",

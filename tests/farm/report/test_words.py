@@ -124,3 +124,19 @@ def test_a_program_that_was_seen_often_is_one_line():
     ] == words.neighbours(seen)
     assert ["python (pid 7), 46 % of a core"] == words.neighbours([seen[0], seen[2]])
     assert [] == words.neighbours([])
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        (None, "–"),
+        (0.0, "0"),
+        (1e-9, "0.1"),
+        (0.5, "50"),
+        (0.997, "99.7"),
+        (0.99999, "99.9"),
+        (1.0, "100"),
+    ],
+)
+def test_only_all_of_a_whole_is_100_percent_and_only_nothing_is_0(part, shown):
+    assert shown == words.share(part)

@@ -54,6 +54,50 @@ def test_files_of_one_name_are_chosen_from_as_well():
     assert ("a/mlp.json", True) == (chosen.report.where, "of 2 that match" in chosen.note)
 
 
+@pytest.mark.seed("S1.40")
+@pytest.mark.parametrize(
+    ("more", "trouble"),
+    [
+        ({"precision": "bf16"}, "has precision 'fp32', expected 'bf16'"),
+        ({"batch": 8}, "has batch 1, expected 8"),
+        (
+            {"precision": "fp16", "batch": 8},
+            "has precision 'fp32', expected 'fp16'; has batch 1, expected 8",
+        ),
+        ({"precision": "fp32", "batch": 1}, ""),
+    ],
+)
+def test_a_model_s_own_file_is_of_the_precision_and_batch_that_are_meant(more, trouble):
+    """What else is there does not stand in for it."""
+    own = report(1)._replace(where="out/mlp.json")
+    elsewhere = spoiled(spoiled(report(2), "job.workload.batch", 8), "job.workload.precision", "x")
+
+    chosen = find(expected(**more), [own, elsewhere], claimed=())
+
+    assert (f"out/mlp.json {trouble}" if trouble else "") == chosen.trouble
+    assert ("" if trouble else "out/mlp.json") == (chosen.report.where if chosen.report else "")
+
+
+def test_a_file_that_says_no_batch_is_of_none_that_is_meant():
+    chosen = find(expected(batch=8, **NONE), [callable_json("mlp.json")], claimed=())
+
+    assert "mlp.json says no batch, expected 8" == chosen.trouble
+
+
+def test_of_files_of_one_name_the_batch_says_which():
+    one = report(1)._replace(where="b1/mlp.json")
+    eight = spoiled(report(2), "job.workload.batch", 8)._replace(where="b8/mlp.json")
+
+    assert "b8/mlp.json" == find(expected(batch=8), [one, eight], claimed=()).report.where
+    assert "say precision, batch or file" in find(expected(), [one, eight], claimed=()).trouble
+
+
+def test_a_profile_that_failed_comes_last_even_with_figures():
+    odd = spoiled(report(2), "status", "failed")
+
+    assert "p1" == find(expected(), [report(1, flags=["contended"]), odd], claimed=()).report.where
+
+
 @pytest.mark.parametrize(
     ("path", "value"), [("job.workload.batch", 8), ("job.workload.precision", "bf16")]
 )

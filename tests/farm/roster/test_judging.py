@@ -104,7 +104,19 @@ def test_a_time_that_was_edited_beside_its_samples_is_an_error():
     found = judged([expected("z", task="pose", **NONE)], [moved])
 
     p95 = callable_json().plain["latency"]["p95_ms"]
-    assert [f"z: its p95_ms is 0.25, and its samples give {p95:.6g}"] == found.errors
+    assert [
+        f"z: its p95_ms is 0.25, and its samples give {p95:.6g}: "
+        "the file was changed after it was measured; profile the callable again"
+    ] == found.errors
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [("failed", "failed"), ("infra", "infra"), (None, "has no status")]
+)
+def test_a_profile_that_did_not_end_well_is_an_error_whatever_figures_it_has(status, error):
+    found = aggregate(roster(expected()), [spoiled(profile(), "status", status)])
+
+    assert ([], [f"mlp: {error}"]) == (found.rows, found.validation.errors)
 
 
 def test_a_coverage_of_zero_is_partial_and_true_is_no_number():
@@ -117,9 +129,11 @@ def test_a_coverage_of_zero_is_partial_and_true_is_no_number():
     assert ["mlp: cost.flops_per_item is 1" + "0" * 39 + ", not positive and finite"] == judged(
         [expected()], [huge]
     ).errors
-    said = spoiled(spoiled(profile(), "latency.n", True), "memory.cpu_rss_peak_lifetime_bytes", -1)
+    said = spoiled(profile(), "memory.cpu_rss_peak_lifetime_bytes", -1)
     (row,) = aggregate(roster(expected()), [said]).rows
-    assert (None, None) == (row["n"], row["memory_mib"])
+    assert row["memory_mib"] is None
+    true = spoiled(profile(), "latency.n", True)
+    assert "FAIL" == judged([expected()], [true]).status
 
 
 def test_a_missing_profile_and_one_of_another_model_are_errors():
@@ -152,6 +166,10 @@ def test_a_model_that_is_optional_may_be_missing_but_not_wrong():
     )
     spoilt = spoiled(profile(), "latency.p50_ms", 0)
     assert "FAIL" == judged([expected(optional=True)], [spoilt]).status
+    other = callable_json("mlp.json")
+    assert "FAIL" == judged([expected(optional=True)], [other]).status
+    small = profile()._replace(where="mlp.json")
+    assert "FAIL" == judged([expected(optional=True, batch=8)], [small]).status
 
 
 def test_a_failed_profile_is_an_error_with_its_cause():
@@ -170,6 +188,9 @@ def test_a_failed_profile_is_an_error_with_its_cause():
             "FLOPs incomplete (partial, 93 % of the calls)",
         ),
         ({"flops_coverage": 0.5}, "FLOPs incomplete (measured, 50 % of the calls)"),
+        ({"flops_coverage": 0.997}, "FLOPs incomplete (measured, 99.7 % of the calls)"),
+        ({"flops_coverage": 0.99999}, "FLOPs incomplete (measured, 99.9 % of the calls)"),
+        ({"flops_coverage": 1e-6}, "FLOPs incomplete (measured, 0.1 % of the calls)"),
         ({"flops_per_item": None, "flops_status": "failed: meta"}, "FLOPs unknown (failed: meta)"),
     ],
 )
