@@ -33,9 +33,9 @@ class Limits(NamedTuple):
 class OutputError(Stored, frozen=True, kw_only=True):
     """How far one output lies from its reference; argmax_agreement: along the last axis.
 
-    A distance is null where a number on either side is not finite, and nothing is within then.
-    Source: numpy's `isclose`, |a − b| ≤ atol + rtol·|b|, decides `within`; an atol that was not
-    given is a share of max|b|.
+    A distance is null where a number on either side is not finite, and nothing is within then. An
+    empty output is within, and no argmax of it agrees or differs. Source: numpy's `isclose`,
+    |a − b| ≤ atol + rtol·|b|, decides `within`; an atol that was not given is a share of max|b|.
     """
 
     output: str
@@ -71,7 +71,7 @@ def distance(
         atol = bounds.atol * (np.abs(b).max(initial=0.0) if bounds.of_largest else 1.0)
         near = np.isfinite(off) & (off <= atol + bounds.rtol * np.abs(b))
     agreement = None
-    if expected.ndim >= 2 and expected.shape[-1] > 1:
+    if expected.ndim >= 2 and expected.shape[-1] > 1 and expected.size:
         agreement = float(np.mean(found.argmax(axis=-1) == expected.argmax(axis=-1)))
     return OutputError(
         output=name,

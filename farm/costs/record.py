@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from farm.schema import Bounds, Cost, Estimate, Hotspot
+from farm.schema import INVALIDATING, Bounds, Cost, Estimate, Hotspot
 
 
 class CostTaken(Struct, frozen=True, kw_only=True):
@@ -26,6 +26,11 @@ class CostTaken(Struct, frozen=True, kw_only=True):
     flags: list[str]
     estimate: Estimate | None
     bounds: Bounds | None
+
+    @property
+    def not_to_be_believed(self) -> list[str]:
+        """The flags for which nothing is concluded from its times."""
+        return [each for each in self.flags if each in INVALIDATING]
 
 
 class CostTraining(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """The figures of a cost report: the three kinds of evidence, each under its own key."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -42,6 +43,8 @@ def report(
         taken = _given(given_ms, estimates, work, cost=cost, reasons=reasons)
     parts = _parts(table)
     candidates = changes.candidates(parts, precision=dtype)
+    limit = _limit(taken, estimates)
+    seen = candidates if parts else None
     if table is None:
         missing = profile.null_reasons.get("layers", "not_probed")
         reasons |= dict.fromkeys(("hotspots", "candidates"), missing)
@@ -57,13 +60,11 @@ def report(
         taken=taken or UNSET,
         hotspots=None if table is None else [_spot(each) for each in parts[:_MOST]],
         candidates=None if table is None else [_spot(each) for each in candidates],
-        quantisation_rule=changes.QUANTISATION_RULE,
+        quantisation_rule=changes.quantisation_rule("time"),
         answers=[
             sentences.bound(estimates, taken),
             sentences.layer(table),
-            sentences.quantisation(
-                cost, candidates, dtype=dtype, bound=_limit(taken, estimates), specs=specs
-            ),
+            sentences.quantisation(cost, seen, dtype=dtype, bound=limit, specs=specs),
             sentences.caching(cost),
         ],
         null_reasons=reasons,
@@ -223,8 +224,14 @@ def _spot(part: Part) -> Hotspot:
 
 
 def _limit(taken: CostTaken | None, estimates: Sequence[Estimate]) -> str | None:
-    """Return what limits it: as measured, else what the roofline says of most devices."""
-    if taken is not None and taken.bounds is not None and taken.bounds.measured_bound is not None:
-        return taken.bounds.measured_bound
-    said = [each.roofline_bound for each in estimates if each.roofline_bound is not None]
-    return max(sorted(set(said)), key=said.count, default=None)
+    """Return what limits it: as measured, else what the roofline says of most devices.
+
+    A measurement that is not to be believed decides nothing, and neither do devices that are evenly
+    split: then it is None.
+    """
+    bounds = None if taken is None or taken.not_to_be_believed else taken.bounds
+    if bounds is not None and bounds.measured_bound is not None:
+        return bounds.measured_bound
+    said = Counter(each.roofline_bound for each in estimates if each.roofline_bound is not None)
+    most = [side for side, n in said.items() if n == max(said.values())]
+    return most[0] if len(most) == 1 else None

@@ -7,7 +7,7 @@ from farm.costs.record import CostSaid, CostTaken
 from farm.hardware import GPUSpec, changes
 from farm.hardware.changes import Part
 from farm.report import words
-from farm.schema import INVALIDATING, Bounds, Cost, Estimate, LayerRow, LayerTable
+from farm.schema import Bounds, Cost, Estimate, LayerRow, LayerTable
 from farm.trace import layers as layer_tables
 from farm.trace import shares
 
@@ -31,7 +31,7 @@ def bound(estimates: Sequence[Estimate], taken: CostTaken | None) -> CostSaid:
     said = []
     bounds = taken.bounds if taken is not None else None
     if taken is not None and bounds is not None:
-        wrong = [each for each in taken.flags if each in INVALIDATING]
+        wrong = taken.not_to_be_believed
         source = f"measured, but not to be believed ({', '.join(wrong)})" if wrong else taken.source
         said += [f"{source}: {each}" for each in _by_time(bounds)]
     said += _by_roofline(estimates)
@@ -91,13 +91,17 @@ def _of_flops(row: LayerRow, table: LayerTable) -> float | None:
 
 def quantisation(
     cost: Cost,
-    candidates: Sequence[Part],
+    candidates: Sequence[Part] | None,
     *,
     dtype: str,
     bound: str | None,
     specs: Sequence[GPUSpec],
 ) -> CostSaid:
-    """Return whether weights of 8 bits would pay, why, and which layers to begin with."""
+    """Return whether weights of 8 bits would pay, why, and which layers to begin with.
+
+    candidates: None where no layer was timed. Only where something else than compute and memory
+    limits it, which no layer changes, is there an answer without them.
+    """
     said = _would_pay(cost, candidates, dtype=dtype, bound=bound, specs=specs)
     if candidates:
         kinds = [each.type for each in candidates]
@@ -111,7 +115,7 @@ def quantisation(
 
 def _would_pay(
     cost: Cost,
-    candidates: Sequence[Part],
+    candidates: Sequence[Part] | None,
     *,
     dtype: str,
     bound: str | None,
@@ -119,6 +123,8 @@ def _would_pay(
 ) -> str:
     if bound in _ELSEWHERE:
         return f"would hardly pay: {_LIMITS[bound]}, and integers do not change that"
+    if candidates is None:
+        return "cannot be told: no layer was timed"
     if not candidates:
         return "would hardly pay: no layer with floating-point weights takes enough of the time"
     saved = None
@@ -130,7 +136,7 @@ def _would_pay(
         return f"would pay: {less}" if saved >= _WORTH else f"would hardly pay: {less}"
     if bound in ("compute", "balanced"):
         return f"would pay only where integers are multiplied faster: {_faster(specs, dtype)}"
-    return "cannot be told: nothing says what limits it"
+    return "cannot be told: nothing settles what limits it"
 
 
 def _faster(specs: Sequence[GPUSpec], dtype: str) -> str:

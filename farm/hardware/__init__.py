@@ -6,21 +6,18 @@ measured, `table` those of data sheets.
 
 from farm.hardware.blocks import Times, Work, bounds, chosen, estimate
 from farm.hardware.limits import (
-    Budget,
     Verdict,
     gflops_per_second,
     heuristic_bound,
     measured_bound,
     memory_bandwidth_mbs,
-    realtime_budget,
     share_of_peak,
 )
 from farm.hardware.roofs import Product, Roofs, Stream, peaks
 from farm.hardware.spec import GPUSpec, RooflineBound, peak_format, roofline, uses_tf32
-from farm.hardware.table import Found, Row, lookup, named, normalise, table
+from farm.hardware.table import Found, Row, lookup, named, table
 
 __all__ = [
-    "Budget",
     "Found",
     "GPUSpec",
     "Product",
@@ -40,10 +37,8 @@ __all__ = [
     "measured_bound",
     "memory_bandwidth_mbs",
     "named",
-    "normalise",
     "peak_format",
     "peaks",
-    "realtime_budget",
     "roofline",
     "share_of_peak",
     "table",

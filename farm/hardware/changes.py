@@ -10,11 +10,6 @@ from math import ceil
 from typing import Final, Literal, NamedTuple
 
 OPTIMISERS: Final[Mapping[str, int]] = {"sgd": 0, "adam": 2, "adamw": 2}
-QUANTISATION_RULE: Final = (
-    "candidates for quantisation are layers that multiply by floating-point weights (linear, "
-    "convolution, recurrent, attention), where those of one type together take at least 5 % of "
-    "the time, or of the FLOPs where no layer was timed"
-)
 # A weight is kept in so many bits; scales and zero points come on top, and are few.
 _BITS: Final[Mapping[str, int]] = {
     **{"fp64": 64, "fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16},
@@ -22,6 +17,7 @@ _BITS: Final[Mapping[str, int]] = {
 }
 _FLOATS: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "unspecified")
 _LEAST_SHARE: Final = 5.0
+_OF: Final = {"time": "take at least {} % of the time", "FLOPs": "do at least {} % of the FLOPs"}
 # By the whole name of a type, with what others put before it: `NoisyLinear`, `CausalConv1d`.
 _MULTIPLYING: Final = re.compile(
     r".*(Linear|Bilinear|Attention|EncoderLayer|DecoderLayer|Conv(Transpose)?[123]d)"
@@ -67,18 +63,22 @@ def modelled_bytes(weights: int, precision: str) -> int:
     return ceil(weights * _BITS[precision] / 8)
 
 
-def compression_ratio(before: float, after: float) -> float | None:
-    """Return how many times smaller a count or size became; None if nothing is left. S2.12."""
-    return before / after if after else None
-
-
 def multiplies(type: str) -> bool:
     """Whether layers of this type multiply by weights that are floating-point numbers."""
     return bool(_MULTIPLYING.fullmatch(type)) and not _INTEGERS.search(type)
 
 
+def quantisation_rule(shares: Literal["time", "FLOPs"]) -> str:
+    """Return in words which layers `candidates` takes, by what their shares are of. S2.11."""
+    return (
+        "candidates for quantisation are layers that multiply by floating-point weights (linear, "
+        "convolution, recurrent, attention), where those of one type together "
+        f"{_OF[shares].format(f'{_LEAST_SHARE:g}')}"
+    )
+
+
 def candidates(parts: Iterable[Part], *, precision: str) -> list[Part]:
-    """Return the layers that `QUANTISATION_RULE` names, the largest share first. S2.11.
+    """Return the layers that `quantisation_rule` names, the largest share first. S2.11.
 
     Forty layers of a type are changed as easily as one, so they are judged together.
     """

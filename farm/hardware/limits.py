@@ -5,7 +5,6 @@ the two here are `measured_bound` and `heuristic_bound`.
 """
 
 import math
-from collections.abc import Iterable
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -14,7 +13,6 @@ from farm.hardware.spec import Side
 
 Limit = Literal["transfer", "launch", "overhead", "balanced", "compute", "memory"]
 
-RATES_HZ: Final = (5.0, 10.0, 30.0)
 BUSY: Final = 0.8  # of the wall time: a GPU that computes for less waits for launches
 OVERHEAD: Final = 0.3  # of the time: a step that its roofs explain for less is overhead
 VIOLATION: Final = 1.05  # of the time: nothing is that much quicker than its roofs
@@ -30,14 +28,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
     bound: Limit | None
     reason: str = ""
     roof_violation: bool = False
-
-
-class Budget(Struct, frozen=True, kw_only=True):
-    """How much of the time between two frames a step takes: beta; feasible up to 1."""
-
-    hz: float
-    beta: float
-    feasible: bool
 
 
 def measured_bound(
@@ -106,12 +96,3 @@ def memory_bandwidth_mbs(peak_memory_bytes: float, p50_ms: float) -> float:
 def heuristic_bound(gflops: float, mbs: float) -> Side:
     """Return `memory` if MiB/s exceed 100 times GFLOP/s, strictly, else `compute`. Source: S2.5."""
     return "memory" if mbs > 100 * gflops else "compute"
-
-
-def realtime_budget(p50_ms: float, rates_hz: Iterable[float] = RATES_HZ) -> list[Budget]:
-    """Return for each rate which share of a period a step takes. Source: S1.46."""
-    found = []
-    for hz in rates_hz:
-        beta = p50_ms * hz / 1000
-        found.append(Budget(hz=hz, beta=beta, feasible=beta <= 1))
-    return found

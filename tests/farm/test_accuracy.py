@@ -1,10 +1,12 @@
 """The laws of nearness: relative to the size of a reference, unless somebody says it in numbers."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farm import schema
 from farm.accuracy import Limits, distance, limits, worst
 
 PRECISIONS = ("fp32", "unspecified", "fp16", "bf16")
@@ -70,6 +72,22 @@ def test_what_is_not_finite_is_never_near_and_has_no_distance():
     assert (False, None) == (error.within, error.max_abs)
     assert not within([np.nan], [1.0], bounds)
     assert worst([error], Limits(0.1, 0.1)).startswith("not finite")
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0,), (2, 0, 3)])
+def test_an_empty_output_is_near_and_is_a_document(shape):
+    """A detector that found nothing: it has no class that could agree, and no number is NaN."""
+    bounds = limits("fp32", atol=None, rtol=None)
+
+    error = distance("boxes", np.empty(shape), np.empty(shape), bounds)
+
+    assert (0, 0.0, None, True) == (
+        error.items,
+        error.max_abs,
+        error.argmax_agreement,
+        error.within,
+    )
+    assert error == msgspec.json.decode(schema.encode(error), type=type(error))
 
 
 def test_the_worst_of_all_outputs_is_told():

@@ -115,7 +115,7 @@ def test_candidates_come_from_the_layers_with_the_rule() -> None:
     assert found.candidates is not None
     assert ["a", "b"] == [each.layer for each in found.hotspots]
     assert ["a"] == [each.layer for each in found.candidates]
-    assert "at least 5 %" in found.quantisation_rule
+    assert found.quantisation_rule.endswith("at least 5 % of the time")
 
 
 def test_hotspots_and_their_sentence_are_by_medians() -> None:

@@ -109,6 +109,51 @@ def test_integers_hardly_pay_where_something_else_takes_the_time(limit: str) -> 
     assert "integers do not change that" in found
 
 
+@pytest.mark.seed("S2.9")
+@pytest.mark.parametrize("timed", [None, table()])
+@pytest.mark.parametrize("devices", [(FAST,), (WIDE,), ()])
+def test_without_a_timed_layer_nobody_can_tell_if_integers_pay(timed, devices) -> None:
+    """That no layer was seen does not say that none would pay."""
+    found = answer("quantisation", timed=timed, devices=devices)
+
+    assert "cannot be told: no layer was timed" == found
+
+
+@pytest.mark.parametrize("limit", ["overhead", "launch", "transfer"])
+def test_what_no_layer_changes_needs_no_layer_table(limit: str) -> None:
+    found = answer("quantisation", timed=None, latency=True, bounds=bounds(limit), estimate=roof())
+
+    assert found.startswith("would hardly pay: ")
+    assert found.endswith("integers do not change that")
+
+
+@pytest.mark.parametrize("limit", ["compute", "overhead", "balanced"])
+def test_a_measured_bound_that_is_not_to_be_believed_decides_nothing(limit: str) -> None:
+    """A neighbour was there: the roofline of the one device decides, which says memory."""
+    found = answer(
+        "quantisation",
+        latency=True,
+        bounds=bounds(limit),
+        estimate=roof(),
+        flags=["contended"],
+    )
+
+    assert found.startswith("would pay: weights of 8 bits move up to 15 % fewer bytes")
+    kept = answer("quantisation", latency=True, bounds=bounds(limit), flags=["drifting"])
+    assert not kept.startswith("would pay: ")
+
+
+def test_devices_that_are_evenly_split_decide_nothing() -> None:
+    """One more on either side does; the order of their names is no evidence."""
+    even = answer("quantisation", devices=(FAST, WIDE))
+
+    assert even.startswith("cannot be told: nothing settles what limits it")
+    more = answer("quantisation", devices=(FAST, WIDE, spec("fast2", 100, 10)))
+    assert more.startswith("would pay: ")
+    other = answer("quantisation", devices=(FAST, WIDE, spec("wide2", 1, 1_000)))
+    assert other.startswith("would pay only where")
+
+
 def test_integers_hardly_pay_where_no_layer_multiplies_by_weights() -> None:
     timed = table(("norm", "LayerNorm", 100.0, 0, None))
 

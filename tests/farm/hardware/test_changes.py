@@ -25,12 +25,6 @@ def test_packed_integers_are_four_times_smaller_than_fp32() -> None:
     assert 2 == changes.modelled_bytes(3, "int4")
 
 
-@pytest.mark.seed("S2.12")
-def test_the_compression_ratio_is_before_over_after() -> None:
-    assert 4.0 == changes.compression_ratio(8_256, 2_064)
-    assert changes.compression_ratio(8_256, 0) is None
-
-
 @pytest.mark.seed("S2.11")
 def test_layers_with_float_weights_are_candidates_where_their_type_takes_time() -> None:
     """The largest first; two halves of 5 % are enough together, and 4.9 % are not."""
@@ -76,9 +70,10 @@ def test_what_multiplies_by_weights_is_known_by_its_type(type: str) -> None:
     assert changes.multiplies(type)
 
 
-def test_the_rule_names_its_limit() -> None:
+def test_the_rule_names_its_limit_and_what_the_shares_are_of() -> None:
     """It is printed beside what it found, so the two must not drift apart."""
-    assert "at least 5 %" in changes.QUANTISATION_RULE
+    assert changes.quantisation_rule("time").endswith("take at least 5 % of the time")
+    assert changes.quantisation_rule("FLOPs").endswith("do at least 5 % of the FLOPs")
 
 
 def test_saved_bytes_are_a_share_of_those_that_are_moved() -> None:

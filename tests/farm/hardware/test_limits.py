@@ -11,7 +11,6 @@ from farm.hardware import (
     heuristic_bound,
     measured_bound,
     memory_bandwidth_mbs,
-    realtime_budget,
     share_of_peak,
 )
 
@@ -56,25 +55,6 @@ def test_its_two_numbers_are_those_of_the_formula() -> None:
     """10⁹ FLOPs in 2 ms are 500 GFLOP/s; 100 MiB over 2 ms are 50,000 MiB/s, and no bandwidth."""
     assert 500.0 == gflops_per_second(1e9, 2.0)
     assert 50_000.0 == memory_bandwidth_mbs(100 * 2**20, 2.0)
-
-
-# ── the budget ───────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.seed("S1.46")
-def test_a_step_of_142_7_ms_uses_so_much_of_a_period() -> None:
-    found = realtime_budget(142.7)
-
-    assert [(5.0, 0.7135, True), (10.0, 1.427, False), (30.0, 4.281, False)] == [
-        (each.hz, round(each.beta, 4), each.feasible) for each in found
-    ]
-
-
-@pytest.mark.seed("S1.46")
-def test_a_whole_period_is_still_feasible() -> None:
-    assert [True, False] == [
-        realtime_budget(each, [10.0])[0].feasible for each in (100.0, math.nextafter(100, 101))
-    ]
 
 
 # ── measured times against the roofs ─────────────────────────────────────────────────────────────

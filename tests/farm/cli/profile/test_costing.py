@@ -139,5 +139,5 @@ def test_a_model_that_fails_is_told_in_its_words(tmp_path: Path) -> None:
     ],
 )
 def test_the_next_step_leads_to_what_a_cost_leaves_out(more, step: str) -> None:
-    """Where the time goes on a device is for the layer table, and for the reports after it."""
+    """Counts have no time: the next step measures a latency, and the one after it the layers."""
     assert step == costing.next_step(asking(**more))
