@@ -7,7 +7,7 @@ The whole passes where none failed and at least one passed.
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 from zipfile import BadZipFile
 
 import numpy as np
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Status = Literal["PASS", "FAIL", "UNKNOWN"]
+_NOT_KEPT: Final = "the output was not kept"  # as a profile warns of it
 
 
 class Check(Stored, frozen=True, kw_only=True):
@@ -181,7 +182,8 @@ def _accuracy(
         return [], Check(name="accuracy", status="UNKNOWN", detail=detail)
     kept = row.profile.artifacts.get("output")
     if kept is None:
-        detail = "its output was not kept: it failed, or is larger than 1 MiB"
+        told = [each for each in row.profile.warnings if each.startswith(_NOT_KEPT)]
+        detail = told[0] if told else f"{_NOT_KEPT}: it failed, or is larger than 1 MiB"
         return [], Check(name="accuracy", status="UNKNOWN", detail=detail)
     found = _opened(kept.key, store.get(kept.key, sha256=kept.sha256))
     for name in (*expected, *found):

@@ -19,6 +19,7 @@ from farm.schema import (
     SystemCard,
 )
 from workers import figures, folders, readings, resources
+from workers.record import Record
 
 # Failures that are ours: the job may be measured elsewhere.
 INFRA: Final = frozenset({"environment", "worker_lost", "store"})
@@ -94,6 +95,7 @@ def profile(attempt: Attempt, found: Found, started: datetime, ended: datetime) 
         status=status,
         execution=execution,
         repeats=[each.repeat for each in found.taken],
+        warnings=_warnings(attempt, found),
         null_reasons=nulls,
         **blocks,
     )
@@ -107,13 +109,16 @@ def _result(attempt: Attempt, found: Found) -> tuple[Status, dict[str, Any], dic
     if failure is not None:
         return "infra" if failure.kind in INFRA else "failed", {"failure": failure}, {}
     blocks, nulls = _blocks(found.taken, attempt) if found.taken else ({}, {})
+    on_gpu = bool(attempt.accelerator) or attempt.device.kind != "cpu"
     more = readings.found(
         found.seen,
         order=attempt.order,
         device=attempt.device,
+        on_gpu=on_gpu,
         latency=blocks.get("latency"),
+        gpu_time=blocks.get("gpu_time"),
         memory=blocks.get("memory"),
-        roofs=attempt.roofs,
+        roofs=None if attempt.accelerator else attempt.roofs,  # they are of the slot, a CPU
     )
     if more.table is not None:
         folders.keep_table(attempt.folder, more.table)
@@ -148,9 +153,22 @@ def _blocks(
     return blocks, nulls
 
 
-def _execution(attempt: Attempt, found: Found, started: datetime, ended: datetime) -> Execution:
+def _warnings(attempt: Attempt, found: Found) -> list[str]:
+    """Return what a person should know that is no figure: an output that could not be kept."""
+    if folders.output(attempt.folder) is not None:
+        return []
+    why = [each.reasons["output"] for each in _records(found) if "output" in each.reasons]
+    return [f"the output was not kept: {why[0]}"] if why else []
+
+
+def _records(found: Found) -> list[Record]:
+    """Return what the children said that ended well, the instrumented one last."""
     seen = [each.record for each in found.taken]
-    seen += [found.seen.record] if found.seen is not None and found.seen.record else []
+    return seen + ([found.seen.record] if found.seen is not None and found.seen.record else [])
+
+
+def _execution(attempt: Attempt, found: Found, started: datetime, ended: datetime) -> Execution:
+    seen = _records(found)
     first = seen[0] if seen else None
     inside = sum(phase.duration_s for each in seen for phase in each.phases)
     return Execution(

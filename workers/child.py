@@ -17,9 +17,10 @@ import time
 from array import array
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from farm.npz import Arrays
     from workers.bench import Samples
 
 RESULT_FD, PROGRESS_FD, LIFELINE_FD = "FARM_RESULT_FD", "FARM_PROGRESS_FD", "FARM_LIFELINE_FD"
@@ -37,6 +38,7 @@ def main() -> int:
 
     import msgspec
 
+    from farm import npz
     from workers import repeat
     from workers.record import Assignment
 
@@ -46,7 +48,7 @@ def main() -> int:
     record, samples = repeat.measure(assignment, progress=_Progress(time.monotonic_ns))
     if os.getpid() != me:
         os._exit(0)  # a copy that the model forked and that came back here has nothing to say
-    _write_samples(samples, Path(assignment.folder))
+    npz.save(Path(assignment.folder) / "samples.npz", _arrays(samples), compressed=True)
     _write_result(msgspec.json.encode(record), Path(assignment.folder))
     return 0
 
@@ -118,11 +120,11 @@ def _let_out(*, by_line: bool) -> None:
             sys.__stdout__.reconfigure(line_buffering=by_line)
 
 
-def _write_samples(samples: "Samples", folder: Path) -> None:
-    """Keep the arrays of this repeat, whole or not at all."""
+def _arrays(samples: "Samples") -> "Arrays":
+    """Return what this repeat keeps: times in ns, labels, and the layer pass where there is one."""
     import numpy as np
 
-    arrays = {
+    arrays: dict[str, np.ndarray[Any, Any]] = {
         name: np.array(getattr(samples, name), dtype=np.int64)
         for name in ("warmup_ns", "latency_ns", "gpu_time_ns", "enqueue_ns", "completion_ns")
         if isinstance(getattr(samples, name), array)
@@ -131,10 +133,7 @@ def _write_samples(samples: "Samples", folder: Path) -> None:
     if samples.layers is not None:
         found = samples.layers
         arrays |= {name: getattr(found, name) for name in ("layer_ns", "profiled_ns", "clean_ns")}
-    partial = folder / ".samples.npz.tmp"
-    with partial.open("wb") as out:
-        np.savez_compressed(out, allow_pickle=False, **arrays)
-    partial.rename(folder / "samples.npz")
+    return arrays
 
 
 def _write_result(data: bytes, folder: Path) -> None:

@@ -14,11 +14,11 @@ from zipfile import BadZipFile
 import msgspec
 import numpy as np
 
-from farm import schema
+from farm import npz, schema
 from farm.schema import LayerTable
 from farm.trace import blocks
 from workers.figures import Arrays
-from workers.record import Record
+from workers.record import OUTPUT, Record
 
 INSTRUMENTED: Final = "instrumented"  # the folder of that child
 LAYERS: Final = "layers.csv"
@@ -60,6 +60,25 @@ def keep_table(folder: Path, table: LayerTable) -> None:
         partial.rename(folder / name)
 
 
+def output(folder: Path) -> Path | None:
+    """Return the output that an attempt kept, None for none.
+
+    It is that of its first repeat that ended well with one, else of the instrumented child.
+    """
+    children = [*_repeats(folder), folder / INSTRUMENTED]
+    ended = [each for each in children if (each / "record.json").exists()]
+    return next((each / OUTPUT for each in ended if (each / OUTPUT).exists()), None)
+
+
+def _repeats(folder: Path) -> list[Path]:
+    """Return the folders of the repeats, in their order."""
+    return sorted(folder.glob("repeat-*"), key=_index)
+
+
+def _index(folder: Path) -> int:
+    return int(folder.name.removeprefix("repeat-"))
+
+
 def _arrays(path: Path) -> dict[str, Any]:
     # numpy leaves a file that it opened itself open when it is no archive
     with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
@@ -72,23 +91,24 @@ def merged_samples(folder: Path) -> bytes:
     Those of the layer pass have no number: there is one.
     """
     arrays: dict[str, Any] = {}
-    for each in sorted(folder.glob("repeat-*/samples.npz")):
-        index = int(each.parent.name.split("-")[1])
-        arrays |= {f"{name}_{index}": found for name, found in _arrays(each).items()}
+    for each in _repeats(folder):
+        if (each / "samples.npz").exists():
+            of_repeat = _arrays(each / "samples.npz").items()
+            arrays |= {f"{name}_{_index(each)}": found for name, found in of_repeat}
     if (folder / INSTRUMENTED / "samples.npz").exists():
         found = _arrays(folder / INSTRUMENTED / "samples.npz")
         arrays |= {name: found[name] for name in _ONCE if name in found}
     if not arrays:
         return b""
     out = io.BytesIO()
-    np.savez_compressed(out, allow_pickle=False, **arrays)
+    npz.write(out, arrays, compressed=True)
     return out.getvalue()
 
 
 def merged_log(folder: Path) -> bytes:
     """Return what the children of the attempt printed, repeat after repeat."""
     parts = []
-    logs = (*sorted(folder.glob("repeat-*/output.log")), folder / INSTRUMENTED / "output.log")
+    logs = [each / "output.log" for each in (*_repeats(folder), folder / INSTRUMENTED)]
     for each in filter(Path.exists, logs):
         parts.append(f"── {each.parent.name} ──\n".encode() + each.read_bytes())
     return b"\n".join(parts)

@@ -22,7 +22,7 @@ from farm.schema import (
 from farm.store import Store, open_store
 from farm.trace import blocks, files, sidecar
 from farm.writing import write
-from workers.folders import LAYER_TABLE, LAYERS, merged_log, merged_samples
+from workers.folders import LAYER_TABLE, LAYERS, merged_log, merged_samples, output
 from workers.record import OUTPUT
 from workers.station import Station
 
@@ -73,8 +73,8 @@ def once(station: Station, asked: Asked, *, say: Callable[[str], None]) -> Profi
     for name in (LAYERS, LAYER_TABLE):
         if (work / name).exists():
             (work / name).rename(folder / name)
-    for output in work.glob(f"*/{OUTPUT}") if asked.output else ():
-        output.rename(folder / OUTPUT)
+    if asked.output and (kept := output(work)) is not None:
+        kept.rename(folder / OUTPUT)
     shutil.rmtree(work)
     return profile
 

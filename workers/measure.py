@@ -130,7 +130,8 @@ def _child(
             accelerator=attempt.accelerator,
             passes=attempt.passes if index >= 0 else (),
             instruments=attempt.instruments if index < 0 else (),
-            output=attempt.output and index == (0 if attempt.passes else -1),
+            # of the first repeat that ends well, as one that broke has none that counts
+            output=attempt.output and not found.taken and (index >= 0 or not attempt.passes),
         )
     )
     if ended.cause == "stopped":

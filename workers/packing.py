@@ -8,8 +8,7 @@ from msgspec import structs
 from farm import identity, schema
 from farm.schema import Artifact, Profile, SystemCard
 from farm.store import blob_key, card_key, profile_key
-from workers.folders import LAYER_TABLE, LAYERS, merged_log, merged_samples, repeat
-from workers.record import OUTPUT
+from workers.folders import LAYER_TABLE, LAYERS, merged_log, merged_samples, output
 from workers.spool import Goods, Parcel, goods
 
 
@@ -75,9 +74,8 @@ def artifacts(folder: Path) -> list[tuple[str, Goods, bytes]]:
             ("layers", (folder / LAYERS).read_bytes(), "csv", "text/csv"),
             ("layer_table", table, "json", "application/json"),
         ]
-    output = folder / repeat(0) / OUTPUT
-    if output.exists():
-        found.append(("output", output.read_bytes(), "npz", "application/x-npz"))
+    if (kept := output(folder)) is not None:
+        found.append(("output", kept.read_bytes(), "npz", "application/x-npz"))
     made = []
     for kind, data, ending, media in found:
         if data:

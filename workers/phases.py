@@ -21,9 +21,10 @@ from workers.backends import Accelerator
 from workers.bench import LABEL_ALLOC, LABEL_COMPILE, Bench, Clock, Samples
 from workers.energy import measure as energy_of
 from workers.labels import Watch, label_unexplained
-from workers.record import DeviceReading, Edge, EnergyReading, MemoryReading
+from workers.record import DeviceReading, Edge, EnergyReading, MemoryReading, ThroughputMethod
 from workers.timing import (
     gpu_time_pass,
+    is_long_enough,
     pass_iterations,
     pipelined,
     timed_after,
@@ -91,6 +92,11 @@ def device_time(bench: Bench, device: Accelerator, samples: Samples) -> DeviceRe
     )
 
 
+def throughput_method(bench: Bench) -> ThroughputMethod:
+    """Return how a throughput pass runs there: pipelined where the device works by itself."""
+    return "back_to_back" if bench.accelerator is None else "pipelined"
+
+
 @dataclass
 class ThroughputPass:
     """Intervals between completions, the seconds they took, and the evidence around them."""
@@ -151,7 +157,7 @@ def _flow(bench: Bench, samples: Samples, at_least_ns: int) -> int:
         stamps.append(now)
         if now >= look:
             n, elapsed = len(stamps), now - began
-            if n >= 30 or (n >= 5 and elapsed >= budget_ns):
+            if is_long_enough(n, elapsed, at_least_ns=least_ns, budget_ns=budget_ns):
                 return n
             bench.progress("throughput", n)
 

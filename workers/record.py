@@ -13,6 +13,7 @@ from farm.schema import Effort, Failure, Instrument, Job, Pass, Phase, WeightSpr
 OUTPUT: Final = "output.npz"
 Method = Literal["counter", "integrated", "rapl"]
 Scope = Literal["device", "module", "package"]
+ThroughputMethod = Literal["back_to_back", "pipelined"]
 
 
 class Assignment(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.assignment/v1"):
@@ -180,7 +181,7 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
     """What one child found: raw readings and how far it came; no statistic that gets published.
 
     half_width_ppm: the half-width at which the latency pass stopped. of_blocks: steps per sample.
-    throughput_window_s and _iterations belong to the pipelined pass.
+    throughput_method, _window_s and _iterations belong to the throughput pass.
     """
 
     index: int
@@ -197,6 +198,7 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
     half_width_ppm: int | None = None
     latency_edges: tuple[Edge, Edge] | None = None
     throughput_edges: tuple[Edge, Edge] | None = None
+    throughput_method: ThroughputMethod = "back_to_back"
     throughput_iterations: int | None = None
     throughput_window_s: float | None = None
     memory: MemoryReading | None = None

@@ -5,7 +5,6 @@ packages is imported here, before the user's code is loaded, which may bring pac
 names.
 """
 
-import os
 import random
 import time
 from collections.abc import Callable
@@ -22,9 +21,8 @@ from workers.host import Host, Probe
 from workers.host.rapl import Rapl
 from workers.host.thermal import temperature_c
 from workers.record import Assignment, Record
-from workers.running import Run, keep_output, print_trace, printable, recorded
+from workers.running import Run, keep_output, note_facts, print_trace, printable, recorded
 
-_SUBNORMAL_LIMIT: Final = 0.001
 _OUTPUT_BYTES: Final = 1 << 20  # that a job keeps without being asked, for `farm verify`
 
 
@@ -49,7 +47,7 @@ def measure(
             instruments.run(run)
         else:
             _clean(run)
-        _note_facts(run)
+            note_facts(run)
     # The user's code may raise anything, also what means to end a process, and whatever it is must
     # end as a stored failure.
     except BaseException as error:
@@ -93,7 +91,10 @@ def _meter(assignment: Assignment, found: dict[str, Any], *, on_gpu: bool) -> Me
 
     Nobody knows which part of a package's energy is ours, so the reading says whom it may count.
     """
-    if not assignment.effort.energy or "throughput" not in assignment.passes:
+    if not assignment.effort.energy or assignment.instruments:
+        return None
+    if "throughput" not in assignment.passes:
+        found["reasons"]["energy"] = "not_requested: it is read in a throughput pass, and none ran"
         return None
     if on_gpu:  # what the packages take is not what the device takes
         found["reasons"]["energy"] = "not_supported: no counter of this device is read"
@@ -123,14 +124,7 @@ def _clean(run: Run) -> None:
             _note_latency(phases.latency(bench, run.samples), found)
         _time_device(run)
     if "throughput" in asked:
-        with run.own("throughput"):
-            flow = phases.throughput(bench, run.samples)
-            found.update(
-                throughput_edges=flow.edges,
-                throughput_iterations=flow.intervals,
-                throughput_window_s=flow.seconds,
-                energy=flow.energy,
-            )
+        _flow(run)
     else:
         found["reasons"]["throughput"] = "not_requested"
     if "memory" in asked:
@@ -139,13 +133,29 @@ def _clean(run: Run) -> None:
         with run.phase("check"):  # a step may go wrong after its first call
             output = bench.step()
             found["flags"] += run.step.check_output(output)
-            if run.asked.index == 0 and not run.asked.output:
-                keep_output(run, output, most=_OUTPUT_BYTES)
+        if not run.asked.output:
+            keep_output(run, output, most=_OUTPUT_BYTES)
     else:
         found["memory"] = phases.peaks(bench)
     if run.asked.output:
-        with run.phase("output"):
+        with run.own("output"):
             keep_output(run, bench.step(), most=None)
+
+
+def _flow(run: Run) -> None:
+    """Take the throughput, and the energy in the same window if that was asked for."""
+    found, bench = run.found, run.bench
+    found["throughput_method"] = phases.throughput_method(bench)
+    with run.own("throughput"):
+        flow = phases.throughput(bench, run.samples)
+        found.update(
+            throughput_edges=flow.edges,
+            throughput_iterations=flow.intervals,
+            throughput_window_s=flow.seconds,
+            energy=flow.energy,
+        )
+    if bench.meter is not None and "throughput" in found["reasons"]:
+        found["reasons"]["energy"] = found["reasons"]["throughput"]
 
 
 def _time_device(run: Run) -> None:
@@ -170,32 +180,6 @@ def _note_latency(latency: phases.LatencyPass, found: dict[str, Any]) -> None:
         half_width_ppm=latency.half_width_ppm,
     )
     found["flags"] += latency.flags
-
-
-def _note_facts(run: Run) -> None:
-    """Note what the step ran as at the end, and where that is not what was leased to it."""
-    step, assignment, found = run.step, run.asked, run.found
-    if found.get("cost") is not None:
-        return  # counting may have spoilt what would be read; the clean children told it
-    facts = step.facts()
-    affinity = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    found.update(
-        precision_observed=dict(facts.precision_observed),
-        effective_threads=dict(facts.effective_threads),
-        resolved=dict(facts.resolved),
-        subnormal_share=facts.subnormal_share,
-        output_digest=facts.output_digest,
-        affinity=affinity,
-    )
-    if (facts.subnormal_share or 0.0) > _SUBNORMAL_LIMIT:
-        found["flags"].append("denormals")
-    if affinity and assignment.cores and not set(affinity) <= set(assignment.cores):
-        found["flags"].append("left_its_cores")
-    leased = min(assignment.threads, len(assignment.cores) or assignment.threads)
-    if max(facts.effective_threads.values(), default=0) > leased:
-        found["flags"].append("too_many_threads")
-    if step.inputs_mutated():
-        found["flags"].append("inputs_mutated")
 
 
 def _failure(error: BaseException, done: list[Phase]) -> Failure:

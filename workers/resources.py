@@ -75,7 +75,8 @@ def energy(repeats: Sequence[Taken], *, wanted: int) -> tuple[Energy | None, dic
     """
     readings = [each.record.energy for each in repeats if each.record.energy is not None]
     if not readings:
-        return None, {"": repeats[0].record.reasons.get("energy", "not_requested")}
+        told = [each.record.reasons.get("energy", "") for each in repeats]
+        return None, {"": next(filter(None, told), "not_requested")}
     found = combined(readings, wanted=wanted)
     if found.energy_gross_j is None:
         return None, {"": found.why}

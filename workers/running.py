@@ -1,19 +1,21 @@
 """One child at work: what it measures, what it found so far, and how each phase ended."""
 
 import contextlib
+import os
 import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-import numpy as np
-
+from farm import npz
 from farm.schema import Phase
 from workers.backends import NotOffered, Step
 from workers.bench import Bench, Clock, Samples
 from workers.record import OUTPUT, Assignment
+
+_SUBNORMAL_LIMIT: Final = 0.001
 
 
 @dataclass
@@ -93,11 +95,57 @@ def print_trace(error: BaseException) -> None:
 
 
 def keep_output(run: Run, output: object, *, most: int | None) -> None:
-    """Keep the arrays of an output, whole or not at all; most: bytes, None for any number."""
-    arrays = run.step.arrays(output)
-    if not arrays or (most is not None and sum(each.nbytes for each in arrays.values()) > most):
-        return
-    partial = Path(run.asked.folder) / ".output.npz.tmp"
-    with partial.open("wb") as out:
-        np.savez(out, allow_pickle=False, **arrays)
-    partial.rename(partial.with_name(OUTPUT))
+    """Keep the arrays of an output, or note why it is not kept; it never fails a job.
+
+    most: bytes, None for any number because it was asked for: then it is told as well that there is
+    nothing to keep.
+    """
+    try:
+        arrays = run.step.arrays(output)
+        if not arrays:
+            why = "" if most is not None else "not_applicable: the step returned no array"
+        elif most is not None and sum(each.nbytes for each in arrays.values()) > most:
+            why = ""
+        else:
+            why = _kept(Path(run.asked.folder) / OUTPUT, arrays)
+    # To look into an output runs code of the user's, as a mapping or a record may be theirs.
+    except Exception as error:
+        print_trace(error)
+        why = f"error: {type(error).__name__}: {error}"
+    if why:
+        run.found["reasons"]["output"] = printable(why[:300])
+
+
+def _kept(path: Path, arrays: "npz.Arrays") -> str:
+    """Write the arrays; return why that could not be done, or ""."""
+    try:
+        npz.save(path, arrays)
+    except ValueError as error:
+        return f"not_supported: {error}"
+    except OSError as error:
+        return f"error: it cannot be written: {error.strerror}"
+    return ""
+
+
+def note_facts(run: Run) -> None:
+    """Note what the step ran as so far, and where that is not what was leased to it."""
+    step, assignment, found = run.step, run.asked, run.found
+    facts = step.facts()
+    affinity = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    found.update(
+        precision_observed=dict(facts.precision_observed),
+        effective_threads=dict(facts.effective_threads),
+        resolved=dict(facts.resolved),
+        subnormal_share=facts.subnormal_share,
+        output_digest=facts.output_digest,
+        affinity=affinity,
+    )
+    if (facts.subnormal_share or 0.0) > _SUBNORMAL_LIMIT:
+        found["flags"].append("denormals")
+    if affinity and assignment.cores and not set(affinity) <= set(assignment.cores):
+        found["flags"].append("left_its_cores")
+    leased = min(assignment.threads, len(assignment.cores) or assignment.threads)
+    if max(facts.effective_threads.values(), default=0) > leased:
+        found["flags"].append("too_many_threads")
+    if step.inputs_mutated():
+        found["flags"].append("inputs_mutated")

@@ -32,15 +32,21 @@ def _compile(run: Run, compiles: Compiles) -> int:
     if compiles.events() is None:
         return 0
     with run.phase("compile"):
-        found = until_compiled(run.bench.step, compiles, run.bench.clock, sync=run.bench.sync)
+        found = until_compiled(
+            run.bench.step,
+            compiles,
+            run.bench.clock,
+            sync=run.bench.sync,
+            progress=lambda done: run.bench.progress("compile", done),
+        )
     if not found.settled:
         run.found["flags"].append("warmup_not_converged")
     run.found["compiling"] = Compiling(
-        iterations=found.iterations or 0,
-        seconds=found.seconds or 0.0,
+        iterations=found.iterations,
+        seconds=found.seconds,
         recompiles=found.recompiles or 0,
     )
-    return found.iterations or 0
+    return found.iterations
 
 
 def first(bench: Bench) -> tuple[float, object]:
@@ -67,6 +73,7 @@ def warm_up(bench: Bench, samples: Samples, *, done: int) -> WarmUp:
     else:
         for _ in range(bench.asked.warmup - done):
             samples.warmup_ns.append(_timed(bench))
+            bench.progress("warmup", len(samples.warmup_ns))
         stop = "fixed"
     if samples.warmup_ns:
         bench.typical_ns = median(samples.warmup_ns[-32:])

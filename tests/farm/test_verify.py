@@ -167,6 +167,27 @@ def test_a_table_whose_largest_row_is_not_reliable_is_unknown(store, changes, wh
     assert found.checks[-1].detail.endswith(f"; its largest row, second, is not reliable: {why}")
 
 
+@pytest.mark.parametrize(
+    ("warnings", "detail"),
+    [
+        ([], "the output was not kept: it failed, or is larger than 1 MiB"),
+        (["it is hot", "the output was not kept: no room"], "the output was not kept: no room"),
+    ],
+)
+def test_an_output_that_is_not_there_says_why_as_far_as_its_profile_does(
+    store, tmp_path, warnings, detail
+):
+    (tmp_path / "ref.npz").write_bytes(npz(output_0=np.ones((2, 3), np.float32)))
+    row = stored(store)
+    row = row._replace(profile=msgspec.structs.replace(row.profile, warnings=warnings))
+
+    found = verified(store, row, reference=tmp_path / "ref.npz")
+
+    assert [("UNKNOWN", detail)] == [
+        (each.status, each.detail) for each in found.checks if each.name == "accuracy"
+    ]
+
+
 def test_a_table_that_is_not_the_profiles_fails(store):
     row = stored(store, table=make.layer_table())
     wrong = msgspec.structs.replace(row.profile.layers, rows=7)

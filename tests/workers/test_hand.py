@@ -15,6 +15,7 @@ from tests.workers import make
 from tests.workers.scripted import Child, order
 from workers import hand
 from workers.host import Host
+from workers.record import OUTPUT
 from workers.station import Station
 
 
@@ -150,6 +151,25 @@ def test_without_passes_the_instruments_are_all_there_is(station: Station, tmp_p
     assert [-1] == [each.index for each in child.asked]
     assert ("ok", msgspec.UNSET, []) == (profile.status, profile.latency, profile.repeats)
     assert isinstance(profile.cost, schema.Cost)
+
+
+def test_the_output_is_left_where_it_was_asked_for_and_only_then(
+    station: Station, tmp_path: Path
+) -> None:
+    """Of the repeat that ended well, also where the one before it had written one and died."""
+    for wanted in (True, False):
+        folder = tmp_path / f"out-{wanted}"
+
+        def write(index: int, folder: Path = folder) -> None:
+            (folder / f"work/repeat-{index}" / OUTPUT).write_text(f"output {index}")
+
+        made = Station(**{**station.__dict__, "start": Child("crashed", during=write)})
+        words = asked(folder, instruments=(), output=wanted)
+
+        hand.once(made, words, say=lambda _line: None)
+
+        assert wanted == (folder / OUTPUT).exists()
+    assert "output 1" == (tmp_path / "out-True" / OUTPUT).read_text()
 
 
 def test_a_device_that_is_not_here_is_no_result(station: Station, tmp_path: Path) -> None:

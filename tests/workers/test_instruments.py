@@ -1,5 +1,7 @@
 """The instrumented child: which instruments run on a warm step, and what a failed one costs."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ from farm.schema import Effort, Protocol, WeightSpread
 from tests.workers import make
 from tests.workers.clockwork import MS, Machine, bench
 from workers import instruments
-from workers.backends import LayerAsk, LayerPass, NotOffered
+from workers.backends import LayerAsk, LayerPass, NotOffered, StepFacts
 from workers.record import Assignment, CostReading
 from workers.running import Run
 
@@ -32,12 +34,29 @@ class Step:
     def check_output(self, output: object) -> list[str]:
         return []
 
+    def arrays(self, output: object) -> Mapping[str, Any]:
+        self._answer("arrays")
+        return {}
+
     def layers(self, asked: LayerAsk) -> LayerPass:
         self._answer("layers")
         self.asked.append(asked)
         reading = make.instrumented().layers
         assert reading is not None
         return LayerPass(reading=reading, **make.layer_arrays())  # type: ignore[arg-type]
+
+    def facts(self) -> StepFacts:
+        self._answer("facts")
+        return StepFacts(
+            precision_observed={"matmul_fp32": "tf32"},
+            effective_threads={"intra": 1},
+            resolved={"cuda_device": "a GPU"},
+            subnormal_share=None,
+            kinds={},
+        )
+
+    def inputs_mutated(self) -> bool:
+        return False
 
     def weights(self) -> WeightSpread:
         self._answer("weights")
@@ -48,18 +67,14 @@ class Step:
         return CostReading(flops_status="measured")
 
 
-def ran(step: Step, *wanted: str, effort: Effort | None = None, warmup: int = 2) -> dict[str, Any]:
+def ran(
+    step: Step, *wanted: str, effort: Effort | None = None, warmup: int = 2, **asked: Any
+) -> dict[str, Any]:
     machine = Machine(lambda _i: MS)
     on = bench(machine, asked=Protocol(warmup=warmup), effort=effort)
+    fields = {"folder": ".", "passes": (), "instruments": wanted, **asked}
     assignment = Assignment(
-        job=make.job(),
-        effort=on.effort,
-        index=-1,
-        cores=[0],
-        threads=1,
-        folder=".",
-        passes=(),
-        instruments=wanted,  # type: ignore[arg-type]
+        job=make.job(), effort=on.effort, index=-1, cores=[], threads=1, **fields
     )
     run = Run(assignment, step, on, {"flags": [], "reasons": {}}, [])  # type: ignore[arg-type]
     instruments.run(run)
@@ -73,7 +88,7 @@ def test_the_model_is_spoilt_last() -> None:
     found = ran(step, "flops", "weights", "layers")
 
     heard = [each for each in step.heard if not each.startswith("enter")]
-    assert ["layers", "weights", "cost"] == heard
+    assert ["layers", "weights", "facts", "cost"] == heard
     assert all(each.instrumented for each in found["phases"])
 
 
@@ -115,6 +130,29 @@ def test_an_instrument_that_is_not_offered_is_no_failure() -> None:
 
     assert "not_applicable: a function has no layers" == found["reasons"]["layers"]
     assert [] == found["flags"]
+
+
+@pytest.mark.parametrize("wanted", [("flops",), ("layers", "flops"), ("layers",)])
+def test_what_the_step_ran_as_is_known_also_where_its_cost_was_counted(
+    wanted: tuple[str, ...],
+) -> None:
+    """By hand this child may be the only one: precision, threads and device stand in its record."""
+    found = ran(Step(), *wanted)
+
+    assert ({"matmul_fp32": "tf32"}, {"intra": 1}, {"cuda_device": "a GPU"}) == (
+        found["precision_observed"],
+        found["effective_threads"],
+        found["resolved"],
+    )
+
+
+def test_an_output_that_breaks_costs_no_instrument(tmp_path: Path) -> None:
+    step = Step(arrays=RuntimeError("no"))
+
+    found = ran(step, "layers", "flops", folder=str(tmp_path), output=True)
+
+    assert "error: RuntimeError: no" == found["reasons"]["output"]
+    assert {"layers", "cost"} <= set(found)
 
 
 def test_only_what_was_asked_for_runs() -> None:

@@ -14,11 +14,13 @@ from msgspec import UNSET
 from farm import schema
 from farm.schema import Failure, Order, Profile
 from tests.workers import make, scripted
+from tests.workers.test_readings import measured_roofs
+from workers import folders
 from workers.assembly import Attempt
 from workers.folders import merged_log, merged_samples
 from workers.launch import Ended
 from workers.measure import Interrupted, measure
-from workers.record import Assignment, Record
+from workers.record import OUTPUT, Assignment, Record
 
 NOW = datetime(2026, 11, 30, 2, 0, tzinfo=UTC)
 
@@ -201,8 +203,9 @@ def test_a_stopped_child_stores_nothing(tmp_path: Path) -> None:
         run(tmp_path, good, lambda _i: ended(None, cause="stopped", signal="SIGTERM"))
 
 
+@pytest.mark.seed("S1.50")
 def test_the_next_attempt_takes_over_finished_repeats(tmp_path: Path) -> None:
-    """A crash costs the repeat in hand: two that ended are not measured again (S1.50)."""
+    """A crash costs the repeat in hand: two that ended are not measured again."""
     with pytest.raises(Interrupted):
         run(tmp_path, good, good, lambda _i: ended(None, cause="stopped"))
 
@@ -250,6 +253,62 @@ def test_an_unknown_waiting_time_has_its_reason(tmp_path: Path) -> None:
     assert msgspec.json.decode(schema.encode(profile))["execution"]["queue_s"] is None
 
 
+# ── the output ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Keeping(Children):
+    """Children that write what they were asked to keep, and their index into it."""
+
+    def __call__(self, assignment: Assignment) -> tuple[Ended, tuple[str, ...]]:
+        if assignment.output:
+            (Path(assignment.folder) / OUTPUT).write_text(str(assignment.index))
+        return super().__call__(assignment)
+
+
+def outputs(folder: Path, *scripts: Callable[[int], Ended], **changes: Any) -> tuple[str, str]:
+    """Return which children were asked for the output, and which one's is taken."""
+    children = Keeping(*scripts)
+    measure(attempt(folder, output=True, **changes), run=children, now=lambda: NOW)
+    asked = [each for each in children.asked if (_folder(folder, each) / OUTPUT).exists()]
+    kept = folders.output(folder)
+    return "".join(map(str, asked)), kept.read_text() if kept else ""
+
+
+def _folder(folder: Path, index: int) -> Path:
+    return folder / (folders.repeat(index) if index >= 0 else folders.INSTRUMENTED)
+
+
+def test_an_output_is_that_of_the_first_repeat_that_ends_well(tmp_path: Path) -> None:
+    """One that broke may have written its own, which is of no repeat that counts."""
+    assert ("0", "0") == outputs(tmp_path / "a", good, good, good)
+    assert ("01", "1") == outputs(tmp_path / "b", killed, good, good, good)
+    assert ("0", "0") == outputs(tmp_path / "c", contended, good, good, good)
+    alone = {"passes": (), "instruments": ("layers", "flops")}
+    assert ("-1", "-1") == outputs(tmp_path / "d", instrumented, **alone)
+    both = {"instruments": ("layers", "flops")}
+    assert ("0", "0") == outputs(tmp_path / "e", good, good, good, instrumented, **both)
+
+
+def test_an_output_that_was_kept_before_a_crash_is_taken_over(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        outputs(tmp_path, good, lambda _i: ended(None, cause="stopped"))
+
+    assert ("", "0") == outputs(tmp_path, good, good)
+
+
+def test_why_an_output_was_not_kept_is_a_warning_of_the_profile(tmp_path: Path) -> None:
+    reasons = {"output": "error: it cannot be written: No space left on device"}
+
+    def without(index: int) -> Ended:
+        return ended(make.record(index, reasons=reasons))
+
+    none, _ = run(tmp_path / "a", without, without, without)
+    some, _ = run(tmp_path / "b", good, good, good)
+
+    assert [f"the output was not kept: {reasons['output']}"] == none.warnings
+    assert [] == some.warnings
+
+
 # ── the instrumented child ───────────────────────────────────────────────────────────────────────
 
 
@@ -286,6 +345,26 @@ def test_an_instrumented_child_that_dies_costs_no_latency(tmp_path: Path) -> Non
     assert ("ok", 3, None) == (profile.status, len(profile.repeats), profile.layers)
     assert "phase_failed: crashed in phase latency" == profile.null_reasons["layers"]
     assert profile.null_reasons["cost"] == profile.null_reasons["layers"]
+
+
+def test_a_gpu_that_was_used_by_hand_is_not_judged_by_the_peaks_of_the_cpu(tmp_path: Path) -> None:
+    """The slot is a CPU, and so are its roofs; the child says what computed."""
+
+    def on_gpu(_index: int) -> Ended:
+        return ended(make.instrumented(resolved={"cuda_device": "no such GPU"}))
+
+    beside = {"accelerator": "cuda:0", "roofs": measured_roofs()}
+    gpu = measured(with_instruments(tmp_path / "a", **beside), Children(*[good] * 3, on_gpu))
+    cpu = measured(
+        with_instruments(tmp_path / "b", roofs=measured_roofs()),
+        Children(*[good] * 3, instrumented),
+    )
+
+    assert isinstance(cpu.estimate, schema.Estimate)
+    table = schema.decode((tmp_path / "a" / folders.LAYER_TABLE).read_bytes(), schema.LayerTable)
+    assert (None, "no such GPU") == (gpu.estimate, table.device)
+    assert "farm-worker roofs" not in gpu.null_reasons["estimate"]
+    assert "not_probed: no trace" == gpu.null_reasons["bounds.measured_bound"]
 
 
 def test_a_job_that_failed_gets_no_instrumented_child(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.workers import make
 from tests.workers.scripted import Child, order
 from tests.workers.test_station import Bench
 from workers.packing import artifacts, pack
+from workers.record import OUTPUT
 
 
 @pytest.fixture
@@ -82,6 +83,30 @@ def test_samples_and_log_are_kept_under_their_digests(bench: Bench) -> None:
         assert {"latency_ns_0", "latency_ns_1"} <= set(arrays.files)
     log = gzip.decompress(found["log"][1]).decode()
     assert 2 == log.count("hello from the model")
+
+
+def test_the_output_is_of_a_repeat_that_ended_well(bench: Bench) -> None:
+    """The first one died and was taken anew; what it wrote before is nobody's answer."""
+    child = Child("crashed", during=lambda i: keep(bench.folder / f"repeat-{i}", i))
+    bench.measure(child, order(repeats=1))
+
+    found = {kind: data for kind, _, data in artifacts(bench.folder)}
+
+    assert b"output 1" == found["output"]
+
+
+def keep(folder: Path, index: int) -> None:
+    (folder / OUTPUT).write_text(f"output {index}")
+
+
+def test_what_more_than_ten_repeats_printed_is_in_their_order(tmp_path: Path) -> None:
+    for index in range(12):
+        (tmp_path / f"repeat-{index}").mkdir()
+        (tmp_path / f"repeat-{index}/output.log").write_text(f"{index}")
+
+    log = gzip.decompress(artifacts(tmp_path)[0][2]).decode()
+
+    assert [f"── repeat-{index} ──" for index in range(12)] == log.splitlines()[::2]
 
 
 def test_an_attempt_that_left_nothing_has_no_artefacts(tmp_path: Path) -> None:

@@ -116,6 +116,15 @@ def test_energy_that_nobody_asked_for_or_that_cannot_be_had_is_null() -> None:
     assert (None, {"": reason}) == resources.energy([taken(energy=absent(reason))], wanted=1)
 
 
+def test_the_first_repeat_that_says_why_there_is_no_energy_is_heard() -> None:
+    """It need not be the first of all: energy that was asked for is never `not_requested`."""
+    broke = taken(1, reasons={"energy": "phase_failed: RuntimeError: no"})
+
+    assert (None, {"": "phase_failed: RuntimeError: no"}) == (
+        resources.energy([taken(), broke], wanted=2)
+    )
+
+
 def test_device_time_is_the_median_of_process_medians() -> None:
     on = DeviceReading(enqueue_bound=False, reliable=True)
     used = [taken(i, gpu_ms=5.0 + i, device=on) for i in range(3)]

@@ -25,6 +25,18 @@ def test_a_fixed_warm_up_counts_the_first_iteration() -> None:
     assert (5, "fixed", 5) == (warm.iterations, warm.stop, machine.steps)
 
 
+def test_each_iteration_of_a_fixed_warm_up_is_told() -> None:
+    """A child that says nothing for two minutes is taken for one that hangs, and shot."""
+    machine, heard = Machine(lambda _i: 30_000 * MS), []
+    on = bench(machine, asked=Protocol(warmup=6))
+    on.progress = lambda phase, n: heard.append((phase, n))
+
+    warming.first(on)
+    warming.warm_up(on, Samples(), done=1)
+
+    assert [("warmup", n) for n in range(1, 6)] == heard
+
+
 def test_a_warm_up_ends_when_the_step_is_steady() -> None:
     """A step that gets faster for 40 iterations is not measured while it does."""
     machine = Machine(lambda i: MS * (60 - i if i < 40 else 20))
@@ -91,9 +103,11 @@ class Counted:
         return None if self._eager else max(0, (self.events() or 0) - 1)
 
 
-def started(machine: Machine, compiles: Counted) -> Run:
+def started(machine: Machine, compiles: Counted, heard: list[str] | None = None) -> Run:
     on = bench(machine)
     on.compiles = compiles
+    if heard is not None:
+        on.progress = lambda phase, _n: heard.append(phase)
     assignment = Assignment(
         job=make.job(), effort=Effort(), index=0, cores=[0], threads=1, folder="."
     )
@@ -134,6 +148,14 @@ def test_a_model_that_never_stops_compiling_is_told() -> None:
 
     assert 20 == run.found["compiling"].iterations
     assert "warmup_not_converged" in run.found["flags"]
+
+
+def test_each_iteration_that_compiles_is_told() -> None:
+    machine, heard = Machine(lambda _i: MS), []
+
+    started(machine, Counted(machine, 0, 1, 4), heard)
+
+    assert 1 + 7 == heard.count("compile")  # that it begins, and each of its iterations
 
 
 def test_an_eager_model_has_no_compile_phase() -> None:

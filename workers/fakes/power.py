@@ -88,14 +88,6 @@ class FakeCounter:
         counted -= counted % self._resolution_uj
         return (counted % self.wraps_at_uj if self.wraps_at_uj else counted), ""
 
-    def instant_power(self) -> tuple[float | None, str]:
-        """Return the power that the sensor saw before its last tick, W."""
-        self._clock.advance(self._read_ns)
-        if self._reason:
-            return None, self._reason
-        tick_ns = self._clock.now_ns // self._period_ns * self._period_ns
-        return self._seen_w(tick_ns), ""
-
     def _catch_up(self) -> None:
         while (self._ticks + 1) * self._period_ns <= self._clock.now_ns:
             self._ticks += 1

@@ -62,10 +62,6 @@ class Rapl:
             return None, "counter_reset: a package counter went back without a wrap"
         return self._total_uj, ""
 
-    def instant_power(self) -> tuple[float | None, str]:
-        """Return no power: these counters have none."""
-        return None, "not_supported: RAPL counts energy, not power"
-
 
 def growth(before_uj: int, after_uj: int, *, wraps_at_uj: int | None) -> int | None:
     """Return how much a counter grew, µJ; None where it went back and no wrap explains it.

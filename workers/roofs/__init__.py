@@ -7,6 +7,6 @@ all tries.
 """
 
 from workers.roofs.kept import keep, known, load
-from workers.roofs.measuring import ensure, lines, measure
+from workers.roofs.measuring import lines, measure
 
-__all__ = ["ensure", "keep", "known", "lines", "load", "measure"]
+__all__ = ["keep", "known", "lines", "load", "measure"]

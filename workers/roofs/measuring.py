@@ -3,8 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Final
 
 from farm.errors import NoResult
@@ -14,56 +13,30 @@ from farm.schema import Precision
 from workers.host.caches import cache_bytes
 from workers.roofs import trials
 from workers.roofs.caches import MIB, working_sets
-from workers.roofs.kept import keep, load
 from workers.station import Station
 
 Say = Callable[[str], None]
 Now = Callable[[], datetime]
 
 FORMATS: Final[tuple[Precision, ...]] = ("fp32", "bf16", "fp16")
-AGAIN_S: Final = 600.0  # a machine that was busy may be quiet later
-
-
-def ensure(
-    station: Station,
-    state: Path,
-    say: Say,
-    *,
-    stop_fd: int | None = None,
-    now: Now = lambda: datetime.now(UTC),
-) -> Roofs:
-    """Return the roofs of the station's system; what was never measured is measured and kept.
-
-    What the machine cannot do is not tried again, and what a busy machine spoiled not before ten
-    minutes have passed. Raises as `measure` and `keep` do.
-    """
-    known = load(state, station.card.system_id)
-    if known is not None:
-        spoiled = any(why.startswith("not_probed") for why in known.null_reasons.values())
-        age = now() - datetime.fromisoformat(known.tried_at)
-        if not spoiled or age < timedelta(seconds=AGAIN_S):
-            return known
-    return keep(state, measure(station, say, stop_fd=stop_fd, now=now))
 
 
 def measure(
     station: Station,
     say: Say,
     *,
-    stop_fd: int | None = None,
     now: Now = lambda: datetime.now(UTC),
 ) -> Roofs:
     """Return the roofs of the station's system as they are now, each null with its reason.
 
-    say: hears each finding. stop_fd: readable as soon as this must end. Raises Interrupted then,
-    and Taken if somebody else holds the device for too long.
+    say: hears each finding. Raises Taken if somebody else holds the device for too long.
     """
     card, cores, at = station.card, len(station.device.cpus), _stamp(now())
     cache = cache_bytes(station.host, station.device.cpus)
     sets, over = working_sets(cache, cores=cores, free_bytes=station.host.memory_to_use())
     nulls = {} if cache else {"cache_bytes": "not_supported: this machine does not show its caches"}
     products: dict[str, Product | None] = {}
-    with _stop(stop_fd) as stop:
+    with _never() as stop:
         for word in FORMATS:
             product, why = trials.product(station, word, cores=cores, stop=stop, at=at)
             products[word] = product
@@ -122,11 +95,8 @@ def _stamp(at: datetime) -> str:
 
 
 @contextmanager
-def _stop(given: int | None) -> Iterator[int]:
-    """Yield a descriptor that says stop: the given one, or one that never does."""
-    if given is not None:
-        yield given
-        return
+def _never() -> Iterator[int]:
+    """Yield a descriptor that never says stop: whoever measures by hand presses Ctrl-C."""
     never, other = os.pipe()
     try:
         yield never

@@ -27,7 +27,7 @@ from farm.schema import (
     Tensor,
     Workload,
 )
-from workers import figures, folders
+from workers import folders
 from workers.roofs.caches import MEMORY_SET, MIB
 from workers.station import Station
 
@@ -168,7 +168,7 @@ def _valid(profile: Profile, folder: Path, *, kinds: int, turn: int) -> _Best:
     best: list[list[float]] = []
     for repeat in profile.repeats:
         found = folders.read(folder / folders.repeat(repeat.index))
-        if found is None or figures.validity(repeat.flags) == "invalid":
+        if found is None or not INVALIDATING.isdisjoint(repeat.flags):
             continue
         record, arrays, _ = found
         if record.of_blocks != 1:

@@ -7,13 +7,12 @@ an unknown never counts as passed. Rules: `measurement.md` §8.
 
 from workers.telemetry.iterations import spans, throttled
 from workers.telemetry.samples import Sample, Source, take
-from workers.telemetry.window import Telemetry, cpu_flags, window
+from workers.telemetry.window import Telemetry, window
 
 __all__ = [
     "Sample",
     "Source",
     "Telemetry",
-    "cpu_flags",
     "spans",
     "take",
     "throttled",

@@ -104,16 +104,6 @@ def window(
     )
 
 
-def cpu_flags(before: int | None, after: int | None) -> list[str]:
-    """Return the flag that thermal-throttle counts of the leased cores earn over a pass.
-
-    Virtual machines show no such count: `heat_unknown`.
-    """
-    if before is None or after is None or after < before:
-        return ["heat_unknown"]
-    return ["throttled"] if after > before else []
-
-
 def _values(inside: Sequence[Sample], masks: Sequence[int]) -> dict[str, float | None]:
     clocks = values_of(inside, "sm_clock_hz")
     temperatures = values_of(inside, "temperature_c")

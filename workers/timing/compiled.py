@@ -17,13 +17,12 @@ class Compiles(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class CompilePhase:
-    """How the compile phase went; all None with the reason where nothing is compiled."""
+    """How the compile phase went. settled: whether the compiler was quiet at its end."""
 
-    seconds: float | None
-    iterations: int | None
+    seconds: float
+    iterations: int
     recompiles: int | None
     settled: bool
-    reason: str = ""
 
 
 def until_compiled(
@@ -32,18 +31,14 @@ def until_compiled(
     clock: Callable[[], int],
     *,
     sync: Callable[[], None] | None = None,
+    progress: Callable[[int], None] = lambda _done: None,
 ) -> CompilePhase:
     """Iterate until 3 iterations in a row passed without a compile event, at most 20.
 
-    recompiles: those of this phase, so that what the first call compiled is none. Nothing runs
-    where nothing is compiled.
+    recompiles: those of this phase, so that what the first call compiled is none. progress: hears
+    the iterations.
     """
     seen, counted = compiles.events(), compiles.recompiles()
-    if seen is None:
-        why = "not_applicable: nothing is compiled"
-        return CompilePhase(
-            seconds=None, iterations=None, recompiles=None, settled=True, reason=why
-        )
     began, quiet, done = clock(), 0, 0
     while quiet < _QUIET and done < _CAP:
         step()
@@ -53,6 +48,7 @@ def until_compiled(
         now = compiles.events()
         quiet = quiet + 1 if now == seen else 0
         seen = now
+        progress(done)
     again = compiles.recompiles()
     return CompilePhase(
         seconds=(clock() - began) / 1e9,

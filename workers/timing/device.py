@@ -6,7 +6,7 @@ device, and gets None with a reason here, never a number. Formulas: `measurement
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final, Protocol, TypeVar
@@ -146,7 +146,8 @@ def pipelined(
         if sent >= in_flight:
             device.wait(slot)
             stamps.append(began + device.elapsed_ns(origin, slot))
-            if _is_long_enough(len(stamps), clock() - began, at_least_ns, budget_ns):
+            spent_ns = clock() - began
+            if is_long_enough(len(stamps), spent_ns, at_least_ns=at_least_ns, budget_ns=budget_ns):
                 break
             progress(len(stamps))
         y = step()
@@ -161,10 +162,14 @@ def pipelined(
     return stamps
 
 
-def sync_all(devices: Iterable[StreamDevice[E]]) -> None:
-    """Return when none of the devices has anything queued any more."""
-    for each in devices:
-        each.synchronize()
+def is_long_enough(done: int, spent_ns: int, *, at_least_ns: int, budget_ns: int) -> bool:
+    """Whether a throughput pass may end: after 30 completions, or 5 once the budget is spent.
+
+    And never before `at_least_ns`. Source: `measurement.md` §9.
+    """
+    if spent_ns < at_least_ns:
+        return False
+    return done >= 30 or (done >= 5 and spent_ns >= budget_ns)
 
 
 def _queue(
@@ -229,9 +234,3 @@ def _is_bound(enqueue_ns: "array[int]", times_ns: "array[int]") -> bool:
 
 def _read(device: StreamDevice[E], pairs: Sequence[tuple[E, E]]) -> "array[int]":
     return array("q", (device.elapsed_ns(begin, end) for begin, end in pairs))
-
-
-def _is_long_enough(done: int, spent_ns: int, at_least_ns: int, budget_ns: int) -> bool:
-    if spent_ns < at_least_ns:
-        return False
-    return done >= 30 or (done >= 5 and spent_ns >= budget_ns)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import structs
 
-from farm import models, once
+from farm import models, npz, once
 from farm.errors import Refused
 from farm.reading import Document, short
 from farm.schema import Asked, Effort, Failure, Job, Profile, Tensor
@@ -174,11 +174,9 @@ def _named(
         why = f"{shown!r} holds {_listed(found)}"
         raise Refused(f"model {words.model!r} takes {_listed(spec)}", why=why)
     if set(found) != set(spec):
-        import numpy as np
-
         found = dict(zip(spec, found.values(), strict=True))
         file = folder / "inputs.npz"
-        np.savez(file, allow_pickle=False, **found)
+        npz.save(file, found)
     for name, tensor in spec.items():
         if found[name].ndim != len(tensor.shape):
             shape = f"[{', '.join(str(each) for each in tensor.shape)}]"

@@ -44,8 +44,8 @@ def taken(
 
     measure: as `once.measure`. level: the effort of a latency. say, warn: hear how it goes, and
     the warning that comes with every layer profiler. What may be refused before anything is
-    measured is refused then. Raises Bad if the model fails, NoResult if its device is
-    not here or its layers cannot be told apart.
+    measured is refused then. Raises Bad if the model fails, NoResult if its device is not here, its
+    layers cannot be told apart, or there is no output to write; nothing is appended then.
     """
     files.check(words.csv)
     if words.output is not None:
@@ -92,6 +92,8 @@ def _kept(measured: "Measured", words: Words) -> LayersTaken:
     profile, table = measured.profile, measured.layers
     if table is None:
         raise _missing(profile)
+    if words.output is not None:  # before the table, to which nobody can add nothing
+        write(words.output, [_output(measured)])
     known = sidecar.about(
         table,
         written_at=profile.execution.finished_at,
@@ -100,9 +102,19 @@ def _kept(measured: "Measured", words: Words) -> LayersTaken:
         batch=profile.job.workload.batch,
     )
     number = files.append(words.csv, blocks.rows_of(table), known)
-    if words.output is not None:
-        write(words.output, [(measured.folder / "output.npz").read_bytes()])
     return _document(profile, table, words, number)
+
+
+def _output(measured: "Measured") -> bytes:
+    """Return what the model returned; raises NoResult with the reason where it was not kept."""
+    try:
+        return (measured.folder / "output.npz").read_bytes()
+    except FileNotFoundError as error:
+        raise NoResult(
+            f"no output of {measured.profile.job.workload.model.name!r} to write",
+            why="; ".join(measured.profile.warnings),
+            hint="without --output the layer table alone is taken",
+        ) from error
 
 
 def _document(profile: Profile, table: LayerTable, words: Words, number: int) -> LayersTaken:

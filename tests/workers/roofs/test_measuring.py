@@ -1,11 +1,8 @@
-"""The laws of all peaks together: what is measured, kept, tried again, and said."""
+"""The laws of all peaks together: what is measured, and what is said."""
 
-import os
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,10 +13,8 @@ from farm.schema import Failure
 from tests.workers import make
 from tests.workers.roofs.turns import BUSY, Turns, station
 from workers import lease
-from workers.launch import Ended
-from workers.measure import Interrupted
 from workers.record import Assignment
-from workers.roofs import ensure, lines, load, measure
+from workers.roofs import lines, measure
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 SYSTEM = make.card().system_id
@@ -78,62 +73,6 @@ def test_what_could_not_be_had_is_null_with_its_reason(tmp_path: Path) -> None:
         "products.bf16": "not_supported: unsupported: no such kernel",
         "products.fp16": "not_probed: the peaks were disturbed: contended",
     } == found.null_reasons
-
-
-# ── once and again ───────────────────────────────────────────────────────────────────────────────
-
-
-def test_what_is_known_is_not_measured_again(tmp_path: Path) -> None:
-    child = Turns(steady)
-    first = ensure(station(tmp_path, child), tmp_path / "state", quiet)
-    asked = len(child.asked)
-
-    again = ensure(station(tmp_path, child), tmp_path / "state", quiet)
-
-    assert first == again == load(tmp_path / "state", SYSTEM)
-    assert asked == len(child.asked)
-
-
-@pytest.mark.parametrize(
-    ("unusual", "minutes", "again"),
-    [
-        ({"latency_edges": BUSY}, 9, False),
-        ({"latency_edges": BUSY}, 11, True),
-        ({"failure": Failure(kind="unsupported", phase="load", message="never")}, 11, False),
-    ],
-    ids=["spoiled just now", "spoiled some time ago", "not there at all"],
-)
-def test_a_spoiled_peak_is_tried_again_later(
-    tmp_path: Path, unusual: dict[str, Any], minutes: int, again: bool
-) -> None:
-    now = NOON
-    child = Turns(steady, unusual, unusual)
-    ensure(station(tmp_path, child), tmp_path / "state", quiet, now=lambda: now)
-    child.records.clear()
-    asked = len(child.asked)
-
-    now += timedelta(minutes=minutes)
-    found = ensure(station(tmp_path, child), tmp_path / "state", quiet, now=lambda: now)
-
-    assert again == (len(child.asked) > asked)
-    assert again == (found.products["fp32"] is not None)
-
-
-def test_a_stop_ends_it_and_keeps_nothing(tmp_path: Path) -> None:
-    class Stopped(Turns):
-        def __call__(self, assignment: Assignment, **more: Any) -> Ended:
-            assert more["stop_fd"] == stop
-            return replace(super().__call__(assignment, **more), cause="stopped", record=None)
-
-    stop, other = os.pipe()
-    try:
-        with pytest.raises(Interrupted):
-            ensure(station(tmp_path, Stopped(steady)), tmp_path / "state", quiet, stop_fd=stop)
-    finally:
-        os.close(stop)
-        os.close(other)
-
-    assert load(tmp_path / "state", SYSTEM) is None
 
 
 def test_the_device_is_free_between_trials(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.fakes import Disturbance, FakeClock, FakeSensors
-from workers.telemetry import Sample, Telemetry, cpu_flags, take, window
+from workers.telemetry import Sample, Telemetry, take, window
 
 MS, S = 1_000_000, 1_000_000_000
 BEGIN, END = 2 * S, 14 * S
@@ -276,20 +276,3 @@ def test_a_counter_that_went_back_is_no_number() -> None:
 
     assert {"throttle_ms.sw_thermal": "counter_reset"} == found.reasons
     assert found.throttle_ms["sw_thermal"] is None
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "flags"),
-    [
-        (3, 3, []),
-        (3, 4, ["throttled"]),
-        (None, 3, ["heat_unknown"]),
-        (3, None, ["heat_unknown"]),
-        (4, 3, ["heat_unknown"]),
-    ],
-)
-def test_a_hot_cpu_is_throttled_too(
-    before: int | None, after: int | None, flags: list[str]
-) -> None:
-    """Its own count grew over the pass; a machine without one does not know."""
-    assert flags == cpu_flags(before, after)

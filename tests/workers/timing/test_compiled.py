@@ -9,15 +9,15 @@ from workers.timing import until_compiled
 
 
 class Compiler:
-    """Compiles at these iterations of the step, counted from 0; never heard of with None."""
+    """Compiles at these iterations of the step, counted from 0."""
 
-    def __init__(self, at: Callable[[int], bool] | None) -> None:
+    def __init__(self, at: Callable[[int], bool]) -> None:
         self._at = at
         self.clock = FakeClock()
         self.calls = self._events = 0
 
     def step(self) -> object:
-        if self._at is not None and self._at(self.calls):
+        if self._at(self.calls):
             self._events += 1
             self.clock.advance(500_000_000)
         self.clock.advance(1_000_000)
@@ -25,10 +25,10 @@ class Compiler:
         return None
 
     def events(self) -> int | None:
-        return None if self._at is None else self._events
+        return self._events
 
     def recompiles(self) -> int | None:
-        return self.events()
+        return self._events
 
 
 @pytest.mark.parametrize(
@@ -53,17 +53,6 @@ def test_the_phase_ends_after_three_quiet_iterations(
     assert found.seconds == pytest.approx(0.5 * recompiles + 0.001 * iterations)
 
 
-def test_nothing_runs_where_nothing_is_compiled() -> None:
-    """Eager: null, `not_applicable`, and no iteration."""
-    compiler = Compiler(None)
-
-    found = until_compiled(compiler.step, compiler, compiler.clock)
-
-    assert (None, None, None) == (found.seconds, found.iterations, found.recompiles)
-    assert "not_applicable" == found.reason.partition(":")[0]
-    assert 0 == compiler.calls
-
-
 def test_each_iteration_is_waited_for() -> None:
     """An asynchronous step would compile later than it is asked about."""
     compiler = Compiler(lambda _i: False)
@@ -74,3 +63,12 @@ def test_each_iteration_is_waited_for() -> None:
     )
 
     assert [1, 2, 3] == waited
+
+
+def test_each_iteration_is_told() -> None:
+    """A compiler that takes minutes over a shape is no silent child."""
+    compiler, heard = Compiler(lambda _i: False), []
+
+    until_compiled(compiler.step, compiler, compiler.clock, progress=heard.append)
+
+    assert [1, 2, 3] == heard

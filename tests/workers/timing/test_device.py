@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from workers import phases
 from workers.fakes import FakeClock, FakeKernels, FakeStream
-from workers.timing import gpu_time_pass, pass_iterations, pipelined, sync_all
+from workers.timing import gpu_time_pass, is_long_enough, pass_iterations, pipelined
 
 US, MS = 1_000, 1_000_000
 
@@ -255,16 +255,22 @@ def test_the_output_of_an_iteration_is_released_outside_its_queueing() -> None:
     assert {10 * US} == set(found.enqueue_ns)
 
 
-def test_every_device_is_waited_for() -> None:
-    """Work on any of them counts, in whatever order they end."""
-    clock = FakeClock()
-    devices = [FakeStream(clock) for _ in range(3)]
-    for device, work_ms in zip(devices, (5, 9, 2), strict=True):
-        device.launch(work_ms * MS)
+@pytest.mark.parametrize(
+    ("done", "spent_s", "ends"),
+    [
+        *((1_000, 0.9, False), (29, 9.9, False), (30, 1.0, True)),
+        *((30, 0.99, False), (5, 10.0, True), (4, 60.0, False), (5, 9.99, False)),
+    ],
+)
+def test_a_throughput_pass_ends_after_thirty_or_after_five_once_its_budget_is_spent(
+    done: int, spent_s: float, ends: bool
+) -> None:
+    """And never before its second is over (`measurement.md` §9)."""
+    spent_ns = round(spent_s * 1e9)
 
-    sync_all(devices)
+    found = is_long_enough(done, spent_ns, at_least_ns=1_000 * MS, budget_ns=10_000 * MS)
 
-    assert ([1, 1, 1], 9 * MS) == ([each.synchronized for each in devices], clock.now_ns)
+    assert ends == found
 
 
 def test_whoever_starts_children_imports_no_framework() -> None:

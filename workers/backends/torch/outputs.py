@@ -34,14 +34,17 @@ def leaves(output: object) -> "Iterator[torch.Tensor | npt.NDArray[Any]]":
 
 
 def named(output: object) -> dict[str, Array]:
-    """Return every leaf as an array: by the key of a flat mapping, else output_0, output_1 …
+    """Return every leaf as an array: by the keys of a mapping, else output_0, output_1 …
 
-    Types that numpy does not know, such as bfloat16, come as float32.
+    A mapping names them where each value holds one leaf and no two keys read alike, as 1 and "1"
+    do. Types that numpy does not know, such as bfloat16, come as float32.
     """
     found = list(leaves(output))
-    flat = isinstance(output, Mapping) and len(output) == len(found)
-    names = [str(each) for each in output] if flat else []  # type: ignore[attr-defined]
-    names = names or [f"output_{index}" for index in range(len(found))]
+    names: list[str] = []
+    if isinstance(output, Mapping) and len(output) == len(found):
+        names = [str(key) for key, value in output.items() if len(list(leaves(value))) == 1]
+    if len(set(names)) != len(found):
+        names = [f"output_{index}" for index in range(len(found))]
     return {name: _array(leaf) for name, leaf in zip(names, found, strict=True)}
 
 

@@ -14,11 +14,14 @@ from tests.farm import make
 
 
 class Worker:
-    """Answers as `once.measure` does; asked: what it was asked, device by device."""
+    """Answers as `once.measure` does; asked: what it was asked, device by device.
 
-    def __init__(self, *names, table=True, lacks=(), **more):
+    keeps: whether it can keep an output that was asked for.
+    """
+
+    def __init__(self, *names, table=True, lacks=(), keeps=True, **more):
         self.table = make.layer_table(*(names or ("a", "b")), **more) if table else None
-        self.lacks, self.asked, self.inputs = lacks, [], {}
+        self.lacks, self.keeps, self.asked, self.inputs = lacks, keeps, [], {}
 
     def __call__(self, asked, *, say):
         self.asked.append(asked)
@@ -29,7 +32,7 @@ class Worker:
         if asked.device in self.lacks:
             raise NoResult(f"no device {asked.device!r} here")
         folder = Path(asked.folder)
-        if asked.output:
+        if asked.output and self.keeps:
             np.savez(folder / "output.npz", output_0=np.zeros(3))
         return once.Measured(
             profile=self.profile(asked), card=make.card(), folder=folder, layers=self.table
@@ -37,6 +40,9 @@ class Worker:
 
     def profile(self, asked):
         made = make.profile(asked.job)
+        if asked.output and not self.keeps:
+            said = ["the output was not kept: error: no room"]
+            made = msgspec.structs.replace(made, warnings=said)
         if not asked.passes:
             bare = {
                 "repeats": [],

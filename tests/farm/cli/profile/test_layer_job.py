@@ -5,6 +5,7 @@ import pytest
 
 from farm.cli.profile import layer_job
 from farm.errors import Bad, NoResult, Refused
+from farm.schema import Tensor
 from tests.farm import make
 from tests.farm.cli.profile.layer_worker import Worker, saved, taken, words
 
@@ -23,6 +24,20 @@ def test_arrays_go_to_inputs_by_name_else_by_order(here) -> None:
         assert ["x"] == list(worker.inputs)
         assert np.array_equal(x, worker.inputs["x"])
         assert 2 == worker.asked[0].job.workload.batch
+
+
+@pytest.mark.parametrize("name", ["file", "allow_pickle"])
+def test_an_input_of_a_model_may_have_any_name(tmp_path, name) -> None:
+    """A parameter of `numpy.savez` is one too: arrays go to it by their order all the same."""
+    saved(str(tmp_path / "mine.npz"), x=np.arange(3.0))
+
+    file, found = layer_job._named(
+        words(given="mine.npz"), tmp_path, {name: Tensor(shape=(3,))}, folder=tmp_path
+    )
+
+    assert [name] == list(found)
+    with np.load(file) as data:
+        assert [0, 1, 2] == data[name].tolist()
 
 
 @pytest.mark.seed("S0.2")

@@ -10,6 +10,7 @@ import pytest
 from farm import schema
 from farm.cli.profile import layer_pass, layer_views, layering
 from farm.errors import Bad, NoResult, Refused
+from farm.report.table import Table
 from farm.trace import blocks, files
 from tests.farm import make
 from tests.farm.cli.profile.layer_worker import Worker, saved, taken, words
@@ -51,10 +52,16 @@ def test_the_latency_is_a_pass_of_its_own_and_only_when_asked_for(here) -> None:
 
 @pytest.mark.seed("S0.33")
 def test_no_total_of_a_profiled_pass_becomes_a_latency(here) -> None:
-    found = json.loads(schema.encode(taken(here, Worker())))
+    """And whoever reads the totals is told so, when they are measured and out of the file."""
+    found = taken(here, Worker())
+    block = files.read(files.address("profile_layers.csv#1"))
 
-    assert "latency" not in found
-    assert "no total of a profiled pass is a latency" in layer_views.SHARES
+    assert "latency" not in json.loads(schema.encode(found))
+    for shown in (layer_views.measured(found)[0], layer_views.printed(block)[0]):
+        assert isinstance(shown, Table)
+        assert "total ms" in [each.header for each in shown.columns]
+        told = "only shares mean something here: no total of a profiled pass is a latency"
+        assert told in shown.notes
 
 
 # ── what is kept ─────────────────────────────────────────────────────────────────────────────────
@@ -70,6 +77,16 @@ def test_outputs_are_written_where_they_were_asked_for_and_only_then(here) -> No
     assert "new/out.npz" == found.output
     with np.load("new/out.npz") as data:
         assert ["output_0"] == data.files
+
+
+def test_an_output_that_was_not_kept_is_no_result_and_nothing_is_appended(here) -> None:
+    """It was asked for: whoever reads the exit code knows that it is not there, and why."""
+    with pytest.raises(NoResult, match="no output of 'mlp' to write") as caught:
+        taken(here, Worker(keeps=False), words(output=Path("out.npz")))
+
+    assert "the output was not kept: error: no room" == caught.value.why
+    assert "--output" in caught.value.hint
+    assert not [each.name for each in here.iterdir() if each.suffix in (".csv", ".json", ".npz")]
 
 
 def test_a_former_output_is_replaced_only_by_force(here) -> None:

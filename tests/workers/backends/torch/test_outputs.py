@@ -21,6 +21,25 @@ def test_leaves_are_found_wherever_they_are_nested():
     assert [1, 2, 3] == [len(each) for each in found]
 
 
+@pytest.mark.parametrize(
+    ("output", "names"),
+    [
+        ({"a": torch.ones(1), "b": np.ones(2)}, ["a", "b"]),
+        ({"a": (torch.ones(1),), "b": Boxes(scores=np.ones(2))}, ["a", "b"]),
+        ({1: torch.ones(1), "1": torch.ones(2)}, ["output_0", "output_1"]),
+        ({"a": [], "b": (torch.ones(1), torch.ones(2))}, ["output_0", "output_1"]),
+        ((torch.ones(1), torch.ones(2)), ["output_0", "output_1"]),
+    ],
+    ids=["flat", "one leaf each", "keys that read alike", "none and two", "no mapping"],
+)
+def test_every_array_of_an_output_has_a_name_of_its_own(output, names):
+    """None is lost, and none goes by the name of another."""
+    found = outputs.named(output)
+
+    assert names == list(found)
+    assert [1, 2] == [len(each) for each in found.values()]
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_one_bad_element_is_not_finite(dtype, bad):
