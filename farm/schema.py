@@ -6,6 +6,7 @@ first key is `schema`, and a reader refuses what it does not know by name.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -65,6 +66,14 @@ DEGRADING: Final = frozenset(
         "warmup_not_converged",
     )
 )
+
+
+def validity(flags: Iterable[str]) -> Validity:
+    """Return the worst effect of the flags; an unknown flag is a note."""
+    found = frozenset(flags)
+    if not INVALIDATING.isdisjoint(found):
+        return "invalid"
+    return "valid" if DEGRADING.isdisjoint(found) else "degraded"
 
 
 class Written(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farm.schema import (
-    DEGRADING,
-    INVALIDATING,
     Latency,
     Percentile,
     Quality,
     Repeat,
     Throughput,
-    Validity,
+    validity,
 )
 from farm.stats import labels as labelled
 from farm.stats import percentiles, processes, spread
@@ -29,7 +27,6 @@ from workers.record import Record
 
 Arrays = Mapping[str, NDArray[Any]]
 
-DRIFT_LIMIT = 0.02
 _FIXED = (50, 90, 95, 99)  # percentiles with fields of their own
 _WHY_NULL = {
     "first_ms": "not_requested",
@@ -63,13 +60,6 @@ class Taken:
         return validity(self.repeat.flags) == "invalid"
 
 
-def validity(flags: Sequence[str]) -> Validity:
-    """Return the worst effect of the flags; an unknown flag is a note."""
-    if not INVALIDATING.isdisjoint(flags):
-        return "invalid"
-    return "valid" if DEGRADING.isdisjoint(flags) else "degraded"
-
-
 def taken(record: Record, arrays: Arrays, *, batch: int, neighbours: tuple[str, ...]) -> Taken:
     """Return the figures of one repeat from its record and its sample arrays (ns)."""
     samples = np.asarray(arrays["latency_ns"], dtype=np.float64) / 1e6
@@ -80,11 +70,10 @@ def taken(record: Record, arrays: Arrays, *, batch: int, neighbours: tuple[str, 
     reasons = _WHY_NULL | dict.fromkeys(shares, "not_supported")
     if "throughput" in record.reasons:
         reasons["throughput_items_per_s"] = record.reasons["throughput"]
-    drift = _drift(samples)
     flags = [
         *record.flags,
         *doubts,
-        *(["drifting"] if drift is not None and abs(drift) > DRIFT_LIMIT else []),
+        *(["drifting"] if spread.is_drifting(samples) else []),
         *(["bimodal"] if spread.bimodal(samples) else []),
     ]
     assert record.warmup is not None
@@ -186,22 +175,22 @@ def throughput(repeats: Sequence[Taken]) -> tuple[Throughput, dict[str, str]]:
     """Return the throughput block: the median over repeats of the pass of its own."""
     values = [t.repeat.throughput_items_per_s for t in repeats]
     known = [each for each in values if each is not None]
+    method = repeats[0].record.throughput_method  # the same device for all of them
     windows = [t.record.throughput_window_s for t in repeats if t.record.throughput_window_s]
     if not known:
         names = ("throughput_items_per_s", "lo", "hi", "window_s")
         empty = Throughput(
-            throughput_items_per_s=None, lo=None, hi=None, window_s=None, method="back_to_back"
+            throughput_items_per_s=None, lo=None, hi=None, window_s=None, method=method
         )
         why = repeats[0].nulls.get("throughput_items_per_s", "phase_failed")
         return empty, dict.fromkeys(names, why)
     head = processes.headline(known)
-    on_device = any(each.record.device is not None for each in repeats)
     block = Throughput(
         throughput_items_per_s=head.value,
         lo=head.lo,
         hi=head.hi,
         window_s=float(np.median(windows)),
-        method="pipelined" if on_device else "back_to_back",
+        method=method,
     )
     return block, {} if head.lo is not None else {"lo": head.reason, "hi": head.reason}
 
@@ -213,18 +202,18 @@ def quality(
     flags = {flag for each in repeats for flag in each.repeat.flags} | set(slot_flags)
     if sum(not each.is_invalid for each in repeats) < wanted:
         flags.add("repeats_missing")
-    if block.proc_cv is not None and block.proc_cv > 0.05:
+    if block.proc_cv is not None and block.proc_cv > processes.DISAGREE:
         flags.add("processes_disagree")
     waits = [each.repeat.wait_share for each in repeats]
     quiet = "false" if "contended" in flags else "true"
     if quiet == "true" and ("contention_unknown" in flags or None in waits):
         quiet = "unknown"
-    drifts = [each for each in map(_drift, map(_samples_ms, repeats)) if each is not None]
+    drifts = [spread.drift(_samples_ms(each)) for each in repeats]
     return Quality(
         validity=validity(sorted(flags)),
         stability=processes.stability(
             iqr_rel=max(spread.iqr_rel(_samples_ms(each)) for each in repeats),
-            drift=max(drifts, key=abs, default=None),
+            drift=max((each for each in drifts if each is not None), key=abs, default=None),
             proc_cv=block.proc_cv,
             caused_share=1.0 - block.clean_share,
             bimodal="bimodal" in flags,
@@ -281,14 +270,6 @@ def _headline(medians: list[float]) -> tuple[dict[str, Any], dict[str, str]]:
 
 def _samples_ms(one: Taken) -> NDArray[np.float64]:
     return np.asarray(one.arrays["latency_ns"], dtype=np.float64) / 1e6
-
-
-def _drift(samples: NDArray[np.float64]) -> float | None:
-    """Return the drift of a series, 0 where its scatter alone explains as much."""
-    drift, noise = spread.drift_rel(samples), spread.drift_noise(samples)
-    if drift is None or noise is None:
-        return None
-    return drift if abs(drift) > noise else 0.0
 
 
 def _items_per_s(record: Record, batch: int) -> float | None:

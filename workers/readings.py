@@ -7,7 +7,7 @@ path. Nothing here was a latency, and none becomes one.
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from msgspec import Struct, structs
+from msgspec import Struct, UnsetType, structs
 
 from farm import hardware
 from farm.hardware import Roofs
@@ -16,6 +16,7 @@ from farm.schema import (
     Device,
     Estimate,
     Failure,
+    GpuTime,
     Hotspot,
     Latency,
     Layers,
@@ -65,35 +66,41 @@ def found(
     *,
     order: Order,
     device: Device,
+    on_gpu: bool,
     latency: Latency | None,
+    gpu_time: GpuTime | None,
     memory: Memory | None,
     roofs: Roofs | None,
 ) -> Found:
     """Return what the instrumented child is worth, beside what the clean ones measured.
 
-    seen: None where nothing was asked of it. roofs: measured peaks of this system, if there are.
+    seen: None where nothing was asked of it. device: the slot; on_gpu: whether a GPU computed, also
+    where the slot is a CPU. roofs: measured peaks of what computed, if there are.
     """
     seen = seen or Seen(record=Record(index=-1, started_at="", phases=[]))
     workload, reading = order.job.workload, seen.record.cost if seen.record else None
+    name = seen.record.resolved.get("cuda_device", device.name) if seen.record else device.name
     made: dict[str, tuple[Struct, dict[str, str]] | None] = dict.fromkeys(_BLOCKS)
-    peak = None
+    peak, no_peak = None, ""
     if reading is not None:
         work = _work(reading)
-        told, why = _estimate(work, seen, workload.precision, device=device, roofs=roofs)
-        peak = told.peak_flops_per_s
+        told, why = _estimate(
+            work, seen, workload.precision, device=name, on_gpu=on_gpu, roofs=roofs
+        )
+        peak, no_peak = told.peak_flops_per_s, why.get("peak_source", "")
         needs, why_not = cost(reading, batch=workload.batch)
         spread = seen.record.weights if seen.record else None
         needs = needs if spread is None else structs.replace(needs, weights=spread)
         made["cost"] = needs, why_not
         made["estimate"] = (told, why) if told.peak_source is not None else None
         if latency is not None:
-            times = _times(latency, memory, reading)
+            times = _times(latency, memory, reading, on_gpu=on_gpu, gpu_time=gpu_time)
             made["bounds"] = hardware.bounds(work, told, times, reasons=why)
-    table = _table(seen, workload.precision, device=device, peak_flops_per_s=peak)
+    table = _table(seen, workload.precision, device=name, peak_flops_per_s=peak)
     made["layers"] = None if table is None else summary(table)
     nothing = {**dict.fromkeys(_BLOCKS, seen.reason("flops")), "layers": seen.reason("layers")}
     if reading is not None:
-        nothing |= {"bounds": "not_requested", "estimate": _NO_ROOFS}
+        nothing |= {"bounds": "not_requested", "estimate": no_peak}
     blocks = {name: None if each is None else each[0] for name, each in made.items()}
     nulls = {name: nothing[name] for name, each in made.items() if each is None}
     for name, each in made.items():
@@ -115,16 +122,22 @@ def _work(reading: CostReading) -> hardware.Work:
 
 
 def _estimate(
-    work: hardware.Work, seen: Seen, precision: str, *, device: Device, roofs: Roofs | None
+    work: hardware.Work,
+    seen: Seen,
+    precision: str,
+    *,
+    device: str,
+    on_gpu: bool,
+    roofs: Roofs | None,
 ) -> tuple[Estimate, dict[str, str]]:
     """Return the roofline of the device: of its measured peaks, and on a GPU else of the table."""
     observed = seen.record.precision_observed if seen.record else {}
-    on_gpu = device.kind != "cpu"
+    listed = _listed(seen, device) if on_gpu else hardware.Found(row=None, reason=_NO_ROOFS)
     dtype = "fp32" if precision == "unspecified" else precision
     spec = hardware.chosen(
         on_gpu=on_gpu,
         measured=None if roofs is None else hardware.peaks(roofs, moved_bytes=work.moved_bytes),
-        listed=None,
+        listed=None if listed.row is None else listed.row.spec,
         dtype=dtype,
     )
     return hardware.estimate(
@@ -132,24 +145,46 @@ def _estimate(
         spec,
         dtype=dtype,
         tf32=on_gpu and hardware.uses_tf32(observed.get("matmul_fp32", "")),
-        device=device.name,
-        reason=_NO_ROOFS,
+        device=device,
+        reason=listed.reason,
     )
 
 
-def _times(latency: Latency, memory: Memory | None, reading: CostReading) -> hardware.Times:
+def _listed(seen: Seen, name: str) -> hardware.Found:
+    """Return the row of a GPU by its whole name, checked by the memory that the child saw."""
+    held = seen.record.resolved.get("cuda_memory_bytes", "") if seen.record else ""
+    memory_bytes = int(held) if held.isdecimal() else None
+    return hardware.lookup(hardware.table(), name, memory_bytes=memory_bytes)
+
+
+def _times(
+    latency: Latency,
+    memory: Memory | None,
+    reading: CostReading,
+    *,
+    on_gpu: bool,
+    gpu_time: GpuTime | None,
+) -> hardware.Times:
     """Return what the limits are judged by; the model's own memory where all of it is known.
 
     The interpreter and the framework, some 200 MiB, are no memory of the model.
     """
     parts = (reading.params_unique_bytes, reading.buffers_bytes, reading.activation_peak_bytes)
     own = None if None in parts else sum(each or 0 for each in parts)
-    whole = memory.cpu_rss_peak_bytes if memory is not None else None
-    return hardware.Times(p50_ms=latency.p50_ms, peak_memory_bytes=whole if own is None else own)
+    peak: int | UnsetType | None = None
+    if memory is not None:
+        peak = memory.cuda_allocated_peak_bytes if on_gpu else memory.cpu_rss_peak_bytes
+    whole = peak if isinstance(peak, int) else None
+    return hardware.Times(
+        p50_ms=latency.p50_ms,
+        gpu_time_ms=None if gpu_time is None else gpu_time.p50_ms,
+        on_gpu=on_gpu,
+        peak_memory_bytes=whole if own is None else own,
+    )
 
 
 def _table(
-    seen: Seen, precision: str, *, device: Device, peak_flops_per_s: float | None
+    seen: Seen, precision: str, *, device: str, peak_flops_per_s: float | None
 ) -> LayerTable | None:
     record = seen.record
     if record is None or record.layers is None:
@@ -160,7 +195,7 @@ def _table(
         profiled_ns=seen.arrays["profiled_ns"],
         clean_ns=seen.arrays["clean_ns"],
         precision=precision,
-        device=device.name,
+        device=device,
         flops_by_layer=record.cost.flops_by_layer if record.cost is not None else None,
         peak_flops_per_s=peak_flops_per_s,
     )

@@ -55,7 +55,10 @@ class Weight(Struct, frozen=True, kw_only=True):
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """A node, also one of a graph inside another. words: its attributes that are text."""
+    """A node, also one of a graph inside another. words: its attributes that are text.
+
+    name: where the file gives none, that of ONNX Runtime, such as `MatMul_3`; "" within a function.
+    """
 
     name: str
     op: str

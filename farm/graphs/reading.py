@@ -21,6 +21,7 @@ SUFFIX: Final = ".onnx"
 # Fields of a tensor that hold its numbers as they lie in memory: float_data, raw_data, double_data.
 _PLAIN: Final = (4, 9, 10)
 _DEEPEST: Final = 100  # graphs within graphs
+_IN_FUNCTION: Final = 7  # the field of the nodes of a function
 _SHORT: Final = 8  # integers that are read: as many as a shape has axes
 
 
@@ -73,7 +74,7 @@ class _Reading:
                 said = dict(wire.fields(value))
                 opsets[wire.text(said.get(1))] = _whole(said.get(2))
             elif number == 25:  # a function: nodes, as in a graph
-                self._graph(value, depth=1, node=7, weight=0)
+                self._graph(value, depth=1, node=_IN_FUNCTION, weight=0)
         if not isinstance(graph, tuple):
             raise Damaged("it holds no graph")
         self._graph(graph, depth=0)
@@ -89,13 +90,16 @@ class _Reading:
     def _graph(self, span: Value, *, depth: int, node: int = 1, weight: int = 5) -> None:
         if depth > _DEEPEST:
             raise Damaged(f"graphs within graphs, more than {_DEEPEST} deep")
+        at = 0  # where the runtime counts a node: it takes out constant ones first
         for number, value in self._wire.fields(span):
             if number == node:
-                self._node(value, depth=depth)
+                found = self._node(value, depth=depth, at=None if node == _IN_FUNCTION else at)
+                at += found.op != "Constant"
             elif number == weight:
                 self._weights.append(self._weight(value))
 
-    def _node(self, span: Value, *, depth: int) -> None:
+    def _node(self, span: Value, *, depth: int, at: int | None) -> Node:
+        """Note a node and what is in it. at: its number in its graph, for one without a name."""
         texts: dict[int, list[str]] = {number: [] for number in (1, 2, 3, 4, 7)}
         attributes: list[Value] = []
         for number, value in self._wire.fields(span):
@@ -103,9 +107,10 @@ class _Reading:
                 texts[number].append(self._wire.text(value))
             elif number == 5:
                 attributes.append(value)
+        op = "".join(texts[4])
         node = Node(
-            name="".join(texts[3]),
-            op="".join(texts[4]),
+            name="".join(texts[3]) or ("" if at is None else f"{op}_{at}"),
+            op=op,
             domain="".join(texts[7]),
             inputs=tuple(texts[1]),
             outputs=tuple(texts[2]),
@@ -114,6 +119,7 @@ class _Reading:
         self._nodes.append(node)
         for each in attributes:
             self._attribute(each, node, depth=depth)
+        return node
 
     def _attribute(self, span: Value, node: Node, *, depth: int) -> None:
         """Note a text, read a graph, and take the tensor that a constant node stands for."""

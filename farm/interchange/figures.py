@@ -41,11 +41,8 @@ def figures(
     pool = percentiles.checked(np.concatenate(arrays) if arrays else [])
     medians = [percentiles.percentile(each, 50) for each in arrays]
     head = processes.headline(medians)
-    n_eff = {50: len(arrays)}
-    points: dict[int, processes.Pooled] = {}
-    for q in _POINTS:
-        points[q] = processes.pooled(arrays, q)
-        n_eff[q] = sum(percentiles.published_n(each, q) for each in arrays)
+    points = {q: processes.pooled(arrays, q) for q in _POINTS}
+    n_eff = {50: len(arrays), **{q: each.n_eff for q, each in points.items()}}
     bounds = {50: (head.lo, head.hi), **{q: (each.lo, each.hi) for q, each in points.items()}}
     given: dict[str, Any] = {
         "std_ms": spread.std(pool),

@@ -5,8 +5,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from farm import schema
 from farm.errors import Bad
-from farm.schema import DEGRADING, INVALIDATING, Profile, Quality, Repeat, Validity
+from farm.schema import INVALIDATING, Profile, Quality, Repeat
 from farm.stats import processes, spread
 from farm.stats.percentiles import FloatArray
 
@@ -47,15 +48,12 @@ def _alone(profile: Profile, quality: Quality, repeat: Repeat, samples_ms: Float
     of_any = {flag for each in profile.repeats for flag in each.flags}
     of_all = set(quality.flags) - of_any - _ABOUT_SEVERAL  # of the slot, whoever measured on it
     flags = sorted({*repeat.flags, *of_all})
-    validity: Validity = "valid" if DEGRADING.isdisjoint(flags) else "degraded"
-    if not INVALIDATING.isdisjoint(flags):
-        validity = "invalid"
     contended = "contended" in flags
     return Quality(
-        validity=validity,
+        validity=schema.validity(flags),
         stability=processes.stability(
             iqr_rel=spread.iqr_rel(samples_ms),
-            drift=repeat.drift_rel,
+            drift=spread.drift(samples_ms),
             proc_cv=None,
             caused_share=None,
             bimodal="bimodal" in flags,

@@ -18,7 +18,7 @@ from farm.stats.percentiles import (
 from farm.stats.spread import std
 
 _ORDER_STATISTICS_FROM: Final = 6  # processes; below it the t-interval on logarithms
-_DISAGREE: Final = 0.05
+DISAGREE: Final = 0.05  # of `proc_cv`: beyond it processes disagree, and no pool stands for them
 _UNKNOWN_BELOW: Final = 6  # samples
 
 Stability = Literal["stable", "acceptable", "noisy", "unknown"]
@@ -88,7 +88,7 @@ def pooled(repeats: Sequence[Samples], q: float) -> Pooled:
     own = [percentile(samples, q) for samples in arrays]
     spread = proc_cv([float(np.median(samples)) for samples in arrays])
     found, reason = None, ""
-    if spread is not None and spread > _DISAGREE:
+    if spread is not None and spread > DISAGREE:
         reason = "processes_disagree"
     elif (found := interval(pool, q, m=m)) is None:
         reason = f"below_resolution: {_wanting(q, m)}"

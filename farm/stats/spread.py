@@ -8,6 +8,7 @@ from farm.errors import Refused
 from farm.stats.percentiles import FloatArray, Samples, checked, percentile
 
 MAD_TO_STD: Final = 1.4826  # of a normal distribution
+DRIFT_LIMIT: Final = 0.02  # of `drift`: beyond it a pass is `drifting`; `measurement.md` §8
 _OUTLIER_STDS: Final = 10.0
 _DRIFT_BLOCKS: Final = 200
 _BIMODAL_N: Final = 64
@@ -76,6 +77,23 @@ def drift_noise(samples: Samples) -> float | None:
     line = theil_sen(medians) * np.arange(medians.size)
     scatter = MAD_TO_STD * mad(medians - line) / _positive_median(values)
     return float(3.0 * scatter * np.sqrt(12.0 / medians.size))
+
+
+def drift(samples: Samples) -> float | None:
+    """Return the drift of a series as a ratio, 0 where its scatter alone explains as much.
+
+    samples: in the order they were taken. None for a single sample.
+    """
+    moved, noise = drift_rel(samples), drift_noise(samples)
+    if moved is None or noise is None:
+        return None
+    return moved if abs(moved) > noise else 0.0
+
+
+def is_drifting(samples: Samples) -> bool:
+    """Return whether a pass is `drifting`; a single sample moves nowhere."""
+    moved = drift(samples)
+    return moved is not None and abs(moved) > DRIFT_LIMIT
 
 
 def lag1(samples: Samples) -> float | None:

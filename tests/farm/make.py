@@ -248,13 +248,8 @@ def quality(
     flags: Sequence[str] = (), *, validity=None, stability="stable", neighbours: Sequence[str] = ()
 ) -> schema.Quality:
     """The judgement that these flags deserve, unless one is given."""
-    worst = "valid"
-    if not schema.DEGRADING.isdisjoint(flags):
-        worst = "degraded"
-    if not schema.INVALIDATING.isdisjoint(flags):
-        worst = "invalid"
     return schema.Quality(
-        validity=validity or worst,
+        validity=validity or schema.validity(flags),
         stability=stability,
         quiet="false" if neighbours else "true",
         flags=list(flags),

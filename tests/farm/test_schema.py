@@ -181,3 +181,17 @@ def test_null_paths_are_dotted_with_list_indices() -> None:
     plain = {"a": None, "b": [{"c": 1}, {"c": None}], "d": {"e": {}}}
 
     assert ["a", "b.1.c"] == schema.null_paths(plain)
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        ([], "valid"),
+        (["a note", "no_housekeeping_core"], "valid"),
+        (["paging"], "degraded"),
+        (["paging", "contended", "a note"], "invalid"),
+        (iter(["contended", "paging"]), "invalid"),
+    ],
+)
+def test_the_validity_of_a_profile_is_the_worst_effect_of_its_flags(flags, word) -> None:
+    assert word == schema.validity(flags)

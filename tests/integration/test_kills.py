@@ -53,9 +53,10 @@ def test_a_killed_process_costs_no_cell(place: Place, victim: str) -> None:
     assert 1 == len({tuple(each["execution"]["device"]["cpus"]) for each in place.profiles()})
 
 
+@pytest.mark.seed("S1.50")
 @pytest.mark.long
 def test_a_crash_costs_at_most_the_repeat_in_hand(place: Place) -> None:
-    """The next attempt takes over the repeats that ended (S1.50)."""
+    """The next attempt takes over the repeats that ended."""
     sweep = place.sweep("keep", repeats=3)
     process = started(place, sweep)
     record = "work/*/*/repeat-1/record.json"

@@ -13,8 +13,9 @@ from scipy.signal import lfilter
 
 from farm.stats.labels import clean, unexplained
 from farm.stats.percentiles import percentile
-from farm.stats.processes import Headline, headline, proc_cv
-from farm.stats.spread import bimodal, drift_noise, drift_rel
+from farm.stats.processes import DISAGREE, Headline, headline, proc_cv
+from farm.stats.spread import bimodal, is_drifting
+from workers.disturbance import WAIT_LIMIT
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,10 +25,6 @@ SPREAD: Final = 0.005  # between processes
 NOISE: Final = 0.01
 STICKY: Final = 0.5
 SLICE_MS: Final = 3.0  # what a neighbour takes at a time, in the mean
-# Limits of measurement §8.
-DISAGREE: Final = 0.05
-DRIFT_LIMIT: Final = 0.02
-WAIT_LIMIT: Final = 0.02
 
 
 @dataclass(frozen=True)
@@ -68,12 +65,9 @@ def _process(rng: np.random.Generator, *, load: float) -> tuple[Floats, Floats]:
 
 
 def _flags(samples: Floats, waits: Floats) -> set[str]:
-    drift, scatter = drift_rel(samples), drift_noise(samples)
-    assert drift is not None
-    assert scatter is not None
     found = {
         "contended": float(waits.sum() / samples.sum()) > WAIT_LIMIT,
-        "drifting": abs(drift) > max(DRIFT_LIMIT, scatter),
+        "drifting": is_drifting(samples),
         "bimodal": bimodal(samples),
     }
     return {flag for flag, is_set in found.items() if is_set}

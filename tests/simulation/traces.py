@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from farm.stats.spread import drift_noise, drift_rel
+from farm.stats import spread
 from farm.stats.warmup import Block, block_is_full, converged, warmup_cap_ns
 
 Floats = npt.NDArray[np.float64]
 NOISE = 0.01
 COMPILE_S = 0.5
 STALLS = 0.002  # the share of iterations that take five times as long, for no reason
-DRIFT_LIMIT = 0.02  # measurement §7: beyond it a pass is `drifting`
 
 
 @dataclass(frozen=True)
@@ -81,11 +80,7 @@ def bias(trace: Trace, begin_s: float, *, seconds: float) -> float:
 
 def is_drifting(trace: Trace, rng: np.random.Generator, begin_s: float, *, seconds: float) -> bool:
     """Return whether the measured pass would carry the flag `drifting`."""
-    samples = _noisy(_course(trace, begin_s, seconds), rng)
-    drift, noise = drift_rel(samples), drift_noise(samples)
-    assert drift is not None
-    assert noise is not None
-    return abs(drift) > max(DRIFT_LIMIT, noise)
+    return spread.is_drifting(_noisy(_course(trace, begin_s, seconds), rng))
 
 
 def _course(trace: Trace, begin_s: float, seconds: float) -> Floats:

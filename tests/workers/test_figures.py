@@ -169,6 +169,18 @@ def test_throughput_is_the_median_of_its_own_passes() -> None:
     assert {} == nulls
 
 
+@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize("method", ["back_to_back", "pipelined"])
+def test_the_method_of_a_throughput_is_what_its_pass_says(method: str, done: bool) -> None:
+    """And not whether another pass timed the device: a preset has none, and it may fail."""
+    gone = {} if done else {"throughput_iterations": None, "throughput_window_s": None}
+
+    block, _ = figures.throughput([taken(by=record(throughput_method=method, **gone))])
+
+    assert method == block.method
+    assert done == (block.throughput_items_per_s is not None)
+
+
 def test_a_failed_throughput_pass_is_null_with_its_reason() -> None:
     """What could not be had is null, not 0."""
     block, nulls = figures.throughput(

@@ -6,7 +6,7 @@ import pytest
 
 from farm import schema
 from farm.hardware import Product, Roofs, Stream
-from farm.schema import Failure
+from farm.schema import Failure, GpuTime
 from tests.workers import make
 from workers import figures, readings, resources
 from workers.readings import Found, Seen
@@ -17,7 +17,14 @@ def seen(**changes: object) -> Seen:
     return Seen(record=make.instrumented(**changes), arrays=make.layer_arrays())
 
 
-def found(what: Seen | None, *, roofs: Roofs | None = None, clean: bool = True) -> Found:
+def found(
+    what: Seen | None,
+    *,
+    roofs: Roofs | None = None,
+    clean: bool = True,
+    on_gpu: bool = False,
+    gpu_time: GpuTime | None = None,
+) -> Found:
     taken = figures.taken(make.record(), make.arrays(), batch=4, neighbours=())
     latency = figures.latency([taken], batch=4)[0] if clean else None
     memory = resources.memory([taken])[0] if clean else None
@@ -25,7 +32,9 @@ def found(what: Seen | None, *, roofs: Roofs | None = None, clean: bool = True) 
         what,
         order=make.order(),
         device=make.device(),
+        on_gpu=on_gpu,
         latency=latency,
+        gpu_time=gpu_time,
         memory=memory,
         roofs=roofs,
     )
@@ -87,7 +96,9 @@ def test_hotspots_are_ranked_by_medians_which_one_iteration_does_not_move() -> N
         Seen(record=make.instrumented(), arrays=arrays),
         order=make.order(),
         device=make.device(),
+        on_gpu=False,
         latency=None,
+        gpu_time=None,
         memory=None,
         roofs=None,
     )
@@ -123,6 +134,96 @@ def test_without_roofs_there_is_no_estimate_and_a_word_how_to_get_them() -> None
     assert "farm-worker roofs" in came.nulls["estimate"]
     assert came.blocks["bounds"].measured_bound is None
     assert came.blocks["bounds"].heuristic_bound is not None
+
+
+def test_a_gpu_beside_a_cpu_slot_is_judged_as_what_it_is() -> None:
+    """By hand a child leases CPU cores and computes on the GPU that the record names."""
+    came = found(seen(resolved={"cuda_device": "no such GPU"}), on_gpu=True)
+
+    assert came.table is not None
+    assert "no such GPU" == came.table.device
+    assert came.blocks["estimate"] is None
+    assert "farm-worker roofs" not in came.nulls["estimate"]
+    assert came.blocks["bounds"].measured_bound is None
+    assert "not_probed: no trace" == came.nulls["bounds.measured_bound"]
+
+
+H200 = {"cuda_device": "NVIDIA H200", "cuda_memory_bytes": str(140 << 30)}
+
+
+def test_a_gpu_without_measured_peaks_has_those_of_its_data_sheet() -> None:
+    """Found by its whole name; fp32 products count as tf32 only where torch was set to that."""
+    came = found(seen(resolved=H200), on_gpu=True)
+    fewer = found(seen(resolved=H200, precision_observed={"matmul_fp32": "high"}), on_gpu=True)
+
+    estimate, bounds = came.blocks["estimate"], came.blocks["bounds"]
+    assert ("datasheet", "H200-SXM", "fp32") == (
+        estimate.peak_source,
+        estimate.spec,
+        estimate.dtype,
+    )
+    assert pytest.approx(66.9e12) == estimate.peak_flops_per_s
+    assert pytest.approx(4.8e12) == estimate.peak_bytes_per_s
+    assert 0 < bounds.mfu < 1
+    assert pytest.approx(494.7e12) == fewer.blocks["estimate"].peak_flops_per_s
+
+
+def test_a_share_of_the_peak_is_of_the_time_on_the_device_where_that_was_taken() -> None:
+    """The wall also holds the way to the device and back, in which nothing is computed."""
+    half = found(seen(resolved=H200), on_gpu=True).blocks["bounds"]
+    p50_ms = figures.latency(
+        [figures.taken(make.record(), make.arrays(), batch=4, neighbours=())], batch=4
+    )[0].p50_ms
+    device = GpuTime(
+        n=10,
+        p50_ms=p50_ms / 2,
+        p50_lo_ms=None,
+        p50_hi_ms=None,
+        std_ms=None,
+        enqueue_p50_ms=None,
+        enqueue_bound=False,
+        reliable=True,
+    )
+
+    whole = found(seen(resolved=H200), on_gpu=True, gpu_time=device).blocks["bounds"]
+
+    assert pytest.approx(2 * half.mfu) == whole.mfu
+    assert half.gflops_per_second == whole.gflops_per_second
+
+
+def test_measured_peaks_of_a_gpu_come_before_its_data_sheet() -> None:
+    came = found(seen(resolved=H200), roofs=measured_roofs(), on_gpu=True)
+
+    assert ("measured", 1e10) == (
+        came.blocks["estimate"].peak_source,
+        came.blocks["estimate"].peak_flops_per_s,
+    )
+
+
+@pytest.mark.parametrize(
+    ("resolved", "reason"),
+    [
+        ({"cuda_device": "NVIDIA H200 MIG 1g.18gb"}, "unknown_device: no row for"),
+        (H200 | {"cuda_memory_bytes": str(18 << 30)}, "unknown_device: H200-SXM has 141 GB"),
+        ({}, "unknown_device: no row for 'test cpu'"),
+    ],
+)
+def test_a_gpu_that_is_not_that_of_the_table_has_no_peak_and_the_reason(resolved, reason) -> None:
+    """A slice of one, or one that reports other memory, is another device."""
+    came = found(seen(resolved=resolved), on_gpu=True)
+
+    assert came.blocks["estimate"] is None
+    assert came.nulls["estimate"].startswith(reason)
+    assert came.nulls["bounds.mfu"].startswith(reason)
+
+
+@pytest.mark.seed("S1.45")
+def test_a_cpu_never_has_the_peaks_of_a_data_sheet() -> None:
+    """Whatever GPU stands beside it: a CPU has measured peaks or none."""
+    came = found(seen(resolved=H200))
+
+    assert came.blocks["estimate"] is None
+    assert "farm-worker roofs" in came.nulls["estimate"]
 
 
 def test_what_was_not_asked_for_is_null_with_that_reason() -> None:
@@ -165,13 +266,19 @@ def test_without_clean_children_nothing_says_what_limits_the_step() -> None:
     assert (None, "not_requested") == (came.blocks["bounds"], came.nulls["bounds"])
 
 
+@pytest.mark.parametrize("on_gpu", [False, True])
 @pytest.mark.parametrize("roofs", [None, measured_roofs()])
 def test_every_null_of_the_blocks_has_a_reason_and_every_reason_a_null(
-    roofs: Roofs | None,
+    roofs: Roofs | None, on_gpu: bool
 ) -> None:
     """As the encoder of a profile demands it."""
-    for what in (seen(), None, seen(cost=None, reasons={"flops": "error"})):
-        came = found(what, roofs=roofs)
+    for what in (
+        seen(),
+        seen(resolved=H200),
+        None,
+        seen(cost=None, reasons={"flops": "error"}),
+    ):
+        came = found(what, roofs=roofs, on_gpu=on_gpu)
         plain = {name: msgspec.to_builtins(each) for name, each in came.blocks.items()}
 
         assert set(came.nulls) == set(schema.null_paths(plain))

@@ -6,10 +6,12 @@ The root of both trees is an argument, so a test writes the machine it needs, an
 
 from workers.host.neighbours import neighbours
 from workers.host.probe import Probe, Ticks, core_ticks, edge
+from workers.host.resident import Peak
 from workers.host.tree import Host, Usage, cpu_list, number
 
 __all__ = [
     "Host",
+    "Peak",
     "Probe",
     "Ticks",
     "Usage",

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from workers.host.resident import Peak
 from workers.host.thermal import throttle_count
 from workers.host.tree import Host, number
 from workers.record import Edge, MemoryReading
@@ -22,17 +23,13 @@ class Ticks:
 
 
 class Probe:
-    """The readings of this process, made in the thread that steps.
-
-    Peaks come from VmHWM and never from `ru_maxrss`, which a fresh child inherits from its parent.
-    """
+    """The readings of this process, made in the thread that steps."""
 
     def __init__(self, host: Host, *, cpus: Collection[int]) -> None:
         self._host = host
         self._cpus = tuple(cpus)
         self._after_load: int | None = None
-        self._lifetime: int | None = None
-        self._reset = False
+        self._peak = Peak(host)
         self._thread = _open_schedstat(host)
 
     def edge(self) -> Edge:
@@ -55,33 +52,19 @@ class Probe:
 
     def reset_peak(self) -> None:
         """Start a new peak; where the kernel does not let us, `memory` reports none."""
-        self._peak()
-        try:
-            with open(self._host.root / "proc/self/clear_refs", "w") as file:
-                file.write("5")
-        except OSError:
-            self._reset = False
-        else:
-            self._reset = True
+        self._peak.reset()
 
     def memory(self) -> MemoryReading:
         """Return resident memory after load, its peak since the reset and ever, and its fair share.
 
         The fair share (PSS) walks the page tables: never ask inside a measured pass.
         """
-        peak = self._peak()
         return MemoryReading(
             rss_after_load_bytes=self._after_load,
-            rss_peak_bytes=peak if self._reset else None,
-            rss_peak_lifetime_bytes=self._lifetime,
+            rss_peak_bytes=self._peak.since_reset(),
+            rss_peak_lifetime_bytes=self._peak.lifetime(),
             pss_bytes=self._host.bytes_of("proc/self/smaps_rollup", "Pss:"),
         )
-
-    def _peak(self) -> int | None:
-        peak = self._host.bytes_of("proc/self/status", "VmHWM:")
-        if peak is not None:
-            self._lifetime = max(peak, self._lifetime or 0)
-        return peak
 
 
 def edge(host: Host, *, cores: Collection[int] = ()) -> Edge:

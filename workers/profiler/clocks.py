@@ -16,10 +16,10 @@ from farm.interchange.figures import figures
 from workers.backends import LoadFailed
 from workers.backends.torch import cuda
 from workers.backends.torch.cuda import TorchCuda
-from workers.host import Host
+from workers.host import Host, Peak
 
-_STATUS: Final = "proc/self/status"
 _NO_TORCH: Final = "not_applicable: torch is not imported"
+_NO_PROC: Final = "not_supported: no /proc on this system"
 _NOT_ASKED: Final = "not_requested"
 
 
@@ -102,9 +102,9 @@ class LatencyProfiler:
 class MemoryPeaks(Struct, frozen=True, kw_only=True):
     """Bytes. cpu_rss_peak: resident set since the reset; …_lifetime: since the process began.
 
-    cuda_allocated_peak: torch's allocator since the reset, by visible device, weights included;
-    what torch did not allocate is not in it. mps_allocated: now, since Metal keeps no peak. A null
-    has its reason.
+    cuda_allocated_peak: torch's allocator since anybody's last reset, by visible device, weights
+    included; what torch did not allocate is not in it. mps_allocated: now, since Metal keeps no
+    peak. A null has its reason.
     """
 
     cpu_rss_peak_bytes: int | None
@@ -115,9 +115,10 @@ class MemoryPeaks(Struct, frozen=True, kw_only=True):
 
 
 class MemoryProfiler:
-    """Memory peaks of this process around somebody else's loop.
+    """Memory peaks of this process around somebody else's loop; several may look at one process.
 
-    host: where /proc is. devices: opens the CUDA devices, or raises LoadFailed with the reason.
+    What is not sampled is neither read nor reset. host: where /proc is. devices: opens the CUDA
+    devices, or raises LoadFailed with the reason.
     """
 
     def __init__(
@@ -129,37 +130,28 @@ class MemoryProfiler:
         host: Host | None = None,
         devices: Callable[[], TorchCuda] = cuda.opened,
     ) -> None:
-        self._cpu, self._mps = sample_cpu, sample_mps
-        self._host = host if host is not None else Host()
+        self._resident = Peak(host if host is not None else Host()) if sample_cpu else None
+        self._mps = sample_mps
         self._cuda, self._why_no_cuda = _opened(devices) if sample_cuda else (None, _NOT_ASKED)
-        self._lifetime: int | None = None
         self._why_no_peak = "not_requested: reset() begins one"
 
     def reset(self) -> None:
         """Begin new peaks: call it after warming up. The peak of the whole process stays."""
-        self._high()
         if self._cuda is not None:
             self._cuda.reset_peaks()
-        try:
-            with (self._host.root / "proc/self/clear_refs").open("w") as file:
-                file.write("5")
-            self._why_no_peak = ""
-        except OSError:
+        if self._resident is not None and not self._resident.reset():
             self._why_no_peak = "not_supported: the peak cannot be reset here"
 
     def peaks(self) -> MemoryPeaks:
-        """Return the peaks so far.
-
-        Host memory is VmHWM and never `ru_maxrss`, which a process inherits from its parent (B1).
-        """
+        """Return the peaks so far; those of host memory are VmHWM (B1)."""
         nulls: dict[str, str] = {}
-        high = self._high() if self._cpu else None
-        lifetime = self._lifetime if self._cpu else None
+        high = self._resident.since_reset() if self._resident is not None else None
+        lifetime = self._resident.lifetime() if self._resident is not None else None
         if lifetime is None:
-            why = "not_supported: no /proc on this system" if self._cpu else _NOT_ASKED
+            why = _NOT_ASKED if self._resident is None else _NO_PROC
             nulls |= dict.fromkeys(("cpu_rss_peak_bytes", "cpu_rss_peak_lifetime_bytes"), why)
-        elif self._why_no_peak:
-            high, nulls["cpu_rss_peak_bytes"] = None, self._why_no_peak
+        elif high is None:
+            nulls["cpu_rss_peak_bytes"] = self._why_no_peak
         mps, why_no_mps = _mps_allocated() if self._mps else (None, _NOT_ASKED)
         if mps is None:
             nulls["mps_allocated_bytes"] = why_no_mps
@@ -170,13 +162,6 @@ class MemoryProfiler:
             mps_allocated_bytes=mps,
             null_reasons=nulls,
         )
-
-    def _high(self) -> int | None:
-        """Return VmHWM, and remember the largest: a reset takes it down to what is resident."""
-        high = self._host.bytes_of(_STATUS, "VmHWM:")
-        if high is not None:
-            self._lifetime = max(high, self._lifetime or 0)
-        return high
 
     def _cuda_peaks(self, nulls: dict[str, str]) -> dict[str, int] | None:
         name = "cuda_allocated_peak_bytes"

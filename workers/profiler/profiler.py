@@ -4,37 +4,36 @@ It works in the caller's process, so it is for looking, not for publishing: noth
 neighbour is noticed, and there is one process. Every call leaves the model and torch as they were.
 """
 
-import os
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from farm.errors import Refused
-from farm.hardware import (
-    GPUSpec,
-    changes,
-    gflops_per_second,
-    heuristic_bound,
-    memory_bandwidth_mbs,
-    share_of_peak,
-)
+from farm.hardware import GPUSpec, changes, share_of_peak
 from farm.schema import Protocol
-from workers import card, phases
+from workers import phases
 from workers.backends.torch import borrowed
 from workers.backends.torch.borrowed import Borrowed
-from workers.devices import Slot
-from workers.host import Host
+from workers.profiler.figures import (
+    MIB,
+    Numbers,
+    figures,
+    heuristic,
+    memory,
+    per_item,
+    quantisation,
+    with_reasons,
+)
+from workers.profiler.machine import system_card
 from workers.profiler.speed import Milliseconds
 from workers.record import CostReading
 from workers.timing import without_collector
 
-_MIB: Final = 2**20
 _LAYER, _FORWARD = (3, 10), (5, 20)  # warm-up and timed calls, those of the course module
 _QUICK: Final = ("parameters", "flops", "latency_ms", "gflops_per_second", "bottleneck")
-Numbers = dict[str, Any]  # as the course module hands them out: by name, nested where it says so
 
 
 class Profiler:
@@ -42,7 +41,8 @@ class Profiler:
 
     spec: peaks of the device that it runs on, for `compute_efficiency`; without them that is None.
     clock: in ns. Inputs are a tensor, several, or the shape of one; its leading dimension is the
-    batch. `flops` is per item and `batch_flops` per batch; sizes in `_mb` are MiB.
+    batch. `flops` is per item and `batch_flops` per batch; sizes in `_mb` are MiB. Whatever could
+    not be had is None, and `null_reasons` tells why by its path.
     """
 
     def __init__(
@@ -61,12 +61,13 @@ class Profiler:
         Raises Refused if an operator that does the work has no formula: no number is a guess.
         """
         with borrowed.borrowed(model, given) as guest:
-            return _per_item(_whole(guest.cost()), guest.batch)
+            return per_item(_whole(guest.cost()), guest.batch)
 
     def measure_memory(self, model: object, given: object) -> Numbers:
         """Return MiB of parameters, of activations as measured, and of both with the buffers."""
         with borrowed.borrowed(model, given) as guest:
-            return _memory(guest.cost())
+            reading = guest.cost()
+        return with_reasons(memory(reading), reading)
 
     def measure_latency(
         self, model: object, given: object, warmup: int = 10, iterations: int = 100
@@ -85,8 +86,8 @@ class Profiler:
         with borrowed.borrowed(layer, given) as guest:
             latency = self._timed(guest, *_LAYER)
             reading = guest.cost()
-            found = _figures(reading, latency, guest.batch)
-        return {"layer_type": kinds[""], **found, "quantisation": _quantisation(reading, kinds)}
+        found = {"layer_type": kinds[""], **figures(reading, latency, guest.batch)}
+        return with_reasons({**found, "quantisation": quantisation(reading, kinds)}, reading)
 
     def profile_forward_pass(self, model: object, given: object) -> Numbers:
         """Return what one call needs and takes, and by the old rule what limits it.
@@ -96,18 +97,23 @@ class Profiler:
         with borrowed.borrowed(model, given) as guest:
             latency = self._timed(guest, *_FORWARD)
             reading = guest.cost()
-        found = _figures(reading, latency, guest.batch)
-        found |= _heuristic(found) | {"compute_efficiency": self._efficiency(reading, latency)}
-        return {**found, "card": _card(), "protocol": _protocol(guest, *_FORWARD)}
+        found = figures(reading, latency, guest.batch)
+        found |= heuristic(found) | {"compute_efficiency": self._efficiency(reading, latency)}
+        card, why = _card()
+        found |= {"card": card, "protocol": _protocol(guest, *_FORWARD)}
+        return with_reasons(found, reading, {f"card.{path}": each for path, each in why.items()})
 
     def profile_backward_pass(self, model: object, given: object) -> Numbers:
         """Return an estimate of a training step: backward twice forward, and what optimisers keep.
 
-        Nothing of it was run but the forward pass; both sides of `gflops_per_second` are per batch.
+        Nothing of it was run but the forward pass. `batch_flops` and `total_latency_ms` are those
+        of a whole step, the other FLOPs those of one item; MiB are those of what is trained.
         """
         forward = self.profile_forward_pass(model, given)
         trained = borrowed.holdings(model).trainable_bytes
         flops, batch_flops = forward["flops"], forward["batch_flops"]
+        unknown = ("forward_flops", "backward_flops", "total_flops", "batch_flops")
+        why = forward["null_reasons"].get("flops")
         return {
             "estimate": True,
             "method": "backward is taken as twice forward",
@@ -118,10 +124,11 @@ class Profiler:
             "forward_latency_ms": forward["latency_ms"],
             "backward_latency_ms": 2 * forward["latency_ms"],
             "total_latency_ms": 3 * forward["latency_ms"],
-            "gradient_memory_mb": trained / _MIB,
+            "gradient_memory_mb": trained / MIB,
             "optimizer_memory_estimates": {
-                name: each / _MIB for name, each in changes.optimiser_bytes(trained).items()
+                name: each / MIB for name, each in changes.optimiser_bytes(trained).items()
             },
+            "null_reasons": {} if why is None else dict.fromkeys(unknown, why),
         }
 
     def analyze_weight_distribution(
@@ -160,10 +167,9 @@ class Profiler:
 def quick_profile(model: object, given: object, profiler: Profiler | None = None) -> Numbers:
     """Return the few numbers of a forward pass that one looks at first."""
     found = (profiler or Profiler()).profile_forward_pass(model, given)
-    return {name: found[name] for name in _QUICK}
-
-
-# ── figures ──────────────────────────────────────────────────────────────────────────────────────
+    why = found["null_reasons"]
+    reasons = {name: why[name] for name in _QUICK if name in why}
+    return {**{name: found[name] for name in _QUICK}, "null_reasons": reasons}
 
 
 def _whole(reading: CostReading) -> int:
@@ -176,75 +182,13 @@ def _whole(reading: CostReading) -> int:
     return reading.flops_per_batch
 
 
-def _per_item(flops: int, batch: int) -> int | float:
-    return flops // batch if flops % batch == 0 else flops / batch
-
-
-def _figures(reading: CostReading, latency: Milliseconds, batch: int) -> Numbers:
-    flops = reading.flops_per_batch
-    return {
-        "parameters": reading.params_total,
-        "flops": None if flops is None else _per_item(flops, batch),
-        "batch_flops": flops,
-        "flops_status": reading.flops_status,
-        "uncounted_ops": reading.uncounted_ops,
-        "latency_ms": float(latency),
-        "latency_interval_ms": None if latency.lo is None else [latency.lo, latency.hi],
-        "gflops_per_second": None if flops is None else gflops_per_second(flops, latency),
-        **_memory(reading),
-    }
-
-
-def _memory(reading: CostReading) -> Numbers:
-    held = (reading.params_unique_bytes or 0) + (reading.buffers_bytes or 0)
-    active = reading.activation_peak_bytes
-    return {
-        "parameter_memory_mb": (reading.params_unique_bytes or 0) / _MIB,
-        "activation_memory_mb": None if active is None else active / _MIB,
-        "peak_memory_mb": None if active is None else (held + active) / _MIB,
-    }
-
-
-def _heuristic(found: Numbers) -> Numbers:
-    gflops, peak = found["gflops_per_second"], found["peak_memory_mb"]
-    if gflops is None or peak is None:
-        return {"memory_bandwidth_mbs": None, "heuristic_bound": None, "bottleneck": None}
-    mbs = memory_bandwidth_mbs(peak * _MIB, found["latency_ms"])
-    bound = heuristic_bound(gflops, mbs)
-    return {"memory_bandwidth_mbs": mbs, "heuristic_bound": bound, "bottleneck": bound}
-
-
-def _quantisation(reading: CostReading, kinds: dict[str, str]) -> Numbers:
-    total = sum(reading.flops_by_layer.values()) or 1
-    parts = [
-        changes.Part(name, kinds.get(name, ""), 100 * each / total)
-        for name, each in reading.flops_by_layer.items()
-    ]
-    words = reading.param_dtypes or {}
-    precision = max(words, key=lambda each: words[each], default="unspecified")
-    found = changes.candidates(parts, precision=precision)
-    return {
-        "rule": changes.QUANTISATION_RULE,
-        "candidates": [each.layer or kinds[""] for each in found],
-        "modelled_int8_bytes": changes.modelled_bytes(reading.params_total or 0, "int8"),
-        "actual_bytes": reading.params_unique_bytes,
-    }
-
-
-def _card() -> Numbers:
-    """Return the hardware and software of this process, as the system card of a job has them."""
-    cpus = tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else (0,)
-    found = card.collect(
-        Slot(number=0, cpus=cpus, housekeeping=()),
-        Host(),
-        node_id="",
-        lease_scope="user",
-        environment=os.environ,
-    )
+def _card() -> tuple[Numbers, dict[str, str]]:
+    """Return hardware and software of this process, as the card of a job has them; and reasons."""
+    found = system_card()
     plain: Numbers = msgspec.to_builtins(found)
-    reasons = {path: why for path, why in found.null_reasons.items() if path.startswith("stable")}
     kept = ("system_id", "system_class", "stable")
-    return {**{name: plain[name] for name in kept}, "null_reasons": reasons}
+    reasons = {path: why for path, why in found.null_reasons.items() if path.startswith(kept)}
+    return {name: plain[name] for name in kept}, reasons
 
 
 def _protocol(guest: Borrowed, warmup: int, iterations: int) -> Numbers:

@@ -25,6 +25,10 @@ class Milliseconds(float):
         made.lo, made.hi = found if found is not None else (None, None)
         return made
 
+    def __getnewargs__(self) -> tuple[tuple[float, ...]]:  # type: ignore[override]
+        """Return what a copy is made of: the calls, where a plain number is made of its value."""
+        return (self.samples_ms,)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Speedup:

@@ -9,10 +9,11 @@ from workers.timing.device import (
     DeviceTime,
     StreamDevice,
     gpu_time_pass,
+    is_long_enough,
     pass_iterations,
     pipelined,
-    sync_all,
 )
+from workers.timing.turns import in_turns
 
 __all__ = [
     "IN_FLIGHT",
@@ -23,12 +24,13 @@ __all__ = [
     "StreamDevice",
     "gpu_time_pass",
     "host_flush",
+    "in_turns",
+    "is_long_enough",
     "pass_iterations",
     "pipelined",
     "pool_size",
     "rotating",
     "rotation",
-    "sync_all",
     "timed_after",
     "until_compiled",
     "without_collector",

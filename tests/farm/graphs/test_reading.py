@@ -113,6 +113,36 @@ def test_inner_graphs_are_read_too(tmp_path: Path) -> None:
     assert {"sthen", "selse"} == {each.name for each in graph.weights}
 
 
+def test_a_node_without_a_name_has_that_of_the_runtime(tmp_path: Path) -> None:
+    """Its operator and its number in its own graph, where constant nodes do not count."""
+    constant = helper.make_node(
+        "Constant", [], ["k"], value=numpy_helper.from_array(np.ones(3, np.float32))
+    )
+    branch = helper.make_graph(
+        [constant, node("Add", "x k", "s"), node("Neg", "s", "o")],
+        "branch",
+        [],
+        [helper.make_tensor_value_info("o", FLOAT, None)],
+    )
+    path = drawn.save(
+        tmp_path / "net.onnx",
+        [
+            constant,
+            node("Neg", "x", "a"),
+            node("If", "c", "b", then_branch=branch, else_branch=branch),
+            node("Add", "a b", "d", "mine"),
+            node("Neg", "d", "y"),
+        ],
+        inputs=[("x", FLOAT, [3]), ("c", TensorProto.BOOL, [])],
+        outputs=[("y", FLOAT, [3])],
+    )
+
+    nodes = [each for each in graphs.read(path).nodes if each.op != "Constant"]
+
+    inside = ["Add_0", "Neg_1"]
+    assert ["Neg_0", "If_1", *inside, *inside, "mine", "Neg_3"] == [each.name for each in nodes]
+
+
 def test_constant_nodes_are_weights(tmp_path: Path) -> None:
     """A `Constant` holds its tensor; a `ConstantOfShape` fills the shape that it is given."""
     path = drawn.save(

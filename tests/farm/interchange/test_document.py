@@ -1,6 +1,7 @@
 """The laws of the file: its keys in their order, whole numbers of sense, nothing but JSON."""
 
 import json
+import math
 
 import msgspec
 import pytest
@@ -71,7 +72,13 @@ def test_the_share_of_a_period_is_p50_over_it_and_feasible_up_to_1():
         hz: pytest.approx(each.beta) for hz, each in found.items()
     }
     assert [True, False, False] == [each.feasible for each in found.values()]
-    assert realtime_budget(100.0)["10"].feasible
+
+
+@pytest.mark.seed("S1.46")
+def test_a_whole_period_is_still_feasible():
+    just_over = math.nextafter(100.0, 101.0)
+
+    assert [True, False] == [realtime_budget(p50)["10"].feasible for p50 in (100.0, just_over)]
 
 
 def test_a_file_is_known_by_its_schema_or_by_the_other_tools_keys():

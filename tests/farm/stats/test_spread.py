@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from farm.errors import Refused
 from farm.stats.spread import (
+    DRIFT_LIMIT,
     bimodal,
+    drift,
     drift_noise,
     drift_rel,
     iqr_rel,
+    is_drifting,
     lag1,
     mad,
     outlier_bound,
@@ -208,6 +211,35 @@ def test_scatter_alone_is_no_drift(seed: int) -> None:
     beyond = [abs(drift_rel(each) or 0) > (drift_noise(each) or 0) for each in series]
 
     assert sum(beyond) <= 40
+
+
+def test_a_drift_is_none_where_scatter_explains_it(seed: int) -> None:
+    """It is either the whole movement or 0, and a pass drifts from 2 % on."""
+    rng = np.random.default_rng(seed)
+    for rise in (0.0, 0.005, 0.015, 0.03, 0.2):
+        series = np.linspace(1.0, 1.0 + rise, 200) * (1 + 0.01 * rng.standard_normal(200))
+        moved, noise = drift_rel(series), drift_noise(series)
+        assert moved is not None
+        assert noise is not None
+
+        assert (moved if abs(moved) > noise else 0.0) == drift(series)
+        assert (abs(moved) > max(DRIFT_LIMIT, noise)) is is_drifting(series)
+
+
+@pytest.mark.parametrize(
+    ("rise", "is_told"), [(-0.03, True), (0.0, False), (0.019, False), (0.021, True)]
+)
+def test_a_series_that_moves_by_more_than_2_percent_is_drifting(rise: float, is_told: bool) -> None:
+    """Up or down; of a straight line the slope over 200 blocks is what it rises by."""
+    line = 1.0 + rise * (np.arange(2_001) / 2_000 - 0.5)
+
+    assert rise == pytest.approx(drift(line), rel=0.01)
+    assert is_told is is_drifting(line)
+
+
+def test_a_single_sample_moves_nowhere() -> None:
+    assert drift([1.0]) is None
+    assert not is_drifting([1.0])
 
 
 def test_a_ramp_is_more_than_its_noise(seed: int) -> None:

@@ -88,8 +88,8 @@ def load(tmp_path: Path) -> Iterator[Load]:
     sys.path[:], sys.meta_path[:] = path, finders
     sys.dont_write_bytecode = written
     for name in set(sys.modules) - modules:
-        module = sys.modules[name]
-        places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+        said = vars(sys.modules[name])  # torch.classes answers to every attribute
+        places = [said.get("__file__"), *said.get("__path__", ())]
         if any(each and Path(each).is_relative_to(tmp_path) for each in places):
             del sys.modules[name]
 

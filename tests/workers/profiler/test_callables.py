@@ -41,6 +41,7 @@ def test_a_module_has_its_parameters_flops_and_macs():
         [torch.zeros(2, 128)],
         torch.zeros(2, 128),
         (np.zeros((2, 128), "float32"),),
+        (2, 128),
     ],
 )
 def test_inputs_come_by_name_in_their_order_or_alone(inputs):
@@ -200,6 +201,22 @@ def test_several_inputs_are_drawn_by_their_names():
     profiler = ModelProfiler(Two(), {"right": (4, 5), "left": (3, 4)})
 
     assert 2 * 3 * 4 * 5 == profiler.pre_run_profile().cost.flops_per_batch
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_inputs_are_drawn_in_the_dtype_of_the_weights(dtype):
+    """A model of bfloat16 takes no float32."""
+    found = ModelProfiler(linear().to(dtype), (4, 128)).pre_run_profile().cost
+
+    assert ("measured", 65536) == (found.flops_status, found.flops_per_batch)
+
+
+@pytest.mark.parametrize("model", [linear(), len], ids=["module", "function"])
+@pytest.mark.parametrize("batch", [np.zeros((0, 128), "float32"), torch.zeros(0, 128)])
+def test_an_empty_batch_is_refused(model, batch):
+    """Nothing could be told of an item of it."""
+    with pytest.raises(Refused, match="the batch is empty"):
+        profile_model(model, {"input": batch})
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (-1,), (1.5,), (True,), {"x": ()}])

@@ -153,6 +153,37 @@ def test_the_peak_is_reset_after_warming_up_and_the_lifetime_is_not(process, tmp
     )
 
 
+def test_two_profilers_of_one_process_tell_the_same_lifetime_and_each_its_own_peak(
+    process, tmp_path
+):
+    """The reset of the second one would hide the 900 and the 300 MiB from both."""
+    process(900 * 1024)
+    first, second = (
+        MemoryProfiler(sample_cuda=False, sample_mps=False, host=Host(tmp_path)) for _ in range(2)
+    )
+    first.reset()
+    process(300 * 1024)
+    second.reset()
+    process(100 * 1024)
+
+    one, two = first.peaks(), second.peaks()
+
+    assert (300 * MIB, 100 * MIB) == (one.cpu_rss_peak_bytes, two.cpu_rss_peak_bytes)
+    assert 900 * MIB == one.cpu_rss_peak_lifetime_bytes == two.cpu_rss_peak_lifetime_bytes
+
+
+def test_memory_that_is_not_sampled_is_not_reset(process, tmp_path):
+    """The mark of the kernel is that of the whole process, and may be somebody else's."""
+    profiler = MemoryProfiler(
+        sample_cpu=False, sample_cuda=False, sample_mps=False, host=Host(tmp_path)
+    )
+
+    profiler.reset()
+
+    assert not (tmp_path / "proc/self/clear_refs").exists()
+    assert "not_requested" == profiler.peaks().null_reasons["cpu_rss_peak_bytes"]
+
+
 def test_without_a_reset_there_is_a_peak_of_the_lifetime_only(process, tmp_path):
     found = MemoryProfiler(sample_cuda=False, sample_mps=False, host=Host(tmp_path)).peaks()
 

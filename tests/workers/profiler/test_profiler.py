@@ -7,7 +7,7 @@ from torch.nn.modules import module as registry
 
 from farm.errors import Refused
 from farm.hardware import GPUSpec
-from farm.schema import PROTOCOL_VERSION
+from farm.schema import NULL_CODES, PROTOCOL_VERSION, null_paths
 from workers import profiler as library
 from workers.profiler import Profiler, quick_profile, speedup
 
@@ -131,7 +131,7 @@ def test_a_layer_tells_what_to_quantise_and_by_which_rule():
     assert keys <= set(found)
     assert "Sequential" == found["layer_type"]
     assert ["0", "2"] == found["quantisation"]["candidates"]
-    assert "at least 5 %" in found["quantisation"]["rule"]
+    assert found["quantisation"]["rule"].endswith("at least 5 % of the FLOPs")
     alone = steady().profile_layer(nn.Linear(4, 4), (1, 4))
     assert ["Linear"] == alone["quantisation"]["candidates"]
     assert [] == steady().profile_layer(nn.LayerNorm(4), (1, 4))["quantisation"]["candidates"]
@@ -247,6 +247,48 @@ def test_profile_change_profile_is_a_loop():
     assert ("faster", 2.0) == (speedup(taken, again).said, speedup(taken, again).ratio)
 
 
+# ── what is not known ─────────────────────────────────────────────────────────────────────────────
+
+
+class Outside(nn.Module):
+    """It computes past torch: nobody sees its FLOPs, its bytes or its activations."""
+
+    def forward(self, x):
+        return torch.from_numpy(x.numpy() + 1)
+
+
+ASKED = [
+    *(Profiler.measure_memory, Profiler.profile_layer, Profiler.profile_forward_pass),
+    *(Profiler.profile_backward_pass, lambda profiler, *each: quick_profile(*each, profiler)),
+]
+
+
+@pytest.mark.parametrize("model", [Outside(), nn.Linear(4, 4)], ids=["outside", "torch"])
+@pytest.mark.parametrize("asked", ASKED)
+def test_every_null_has_its_reason_by_its_path(asked, model):
+    found = asked(steady(), model, torch.ones(2, 4))
+
+    reasons = found.pop("null_reasons")
+    assert set(null_paths(found)) == set(reasons)
+    assert {why.split(":")[0] for why in reasons.values()} <= NULL_CODES
+
+
+def test_what_nobody_saw_is_null_and_says_so():
+    """Neither a zero, nor a list without candidates, nor the bound of a number with a part missing.
+
+    The parameters are known: there are none.
+    """
+    found = steady().profile_forward_pass(Outside(), torch.ones(2, 4))
+    layer = steady().profile_layer(Outside(), torch.ones(2, 4))
+
+    why, unseen = found["null_reasons"], "not_supported: no operator of torch ran"
+    for name in ("flops", "peak_memory_mb", "bottleneck", "compute_efficiency"):
+        assert (None, unseen) == (found[name], why[name])
+    assert (0, 0.0) == (found["parameters"], found["parameter_memory_mb"])
+    assert unseen == layer["null_reasons"]["quantisation.candidates"]
+    assert layer["quantisation"]["candidates"] is None
+
+
 # ── what is refused ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -257,11 +299,19 @@ def test_profile_change_profile_is_a_loop():
         (nn.Linear(2, 2), "a picture", "is no input"),
         (nn.Linear(2, 2), (0, 2), "is no input"),
         (nn.Linear(2, 2), {}, "is no input"),
+        (nn.Linear(2, 2), torch.zeros(0, 2), "the batch is empty"),
     ],
 )
-def test_what_cannot_be_profiled_is_refused_in_words(model, given, words):
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *(Profiler.measure_latency, Profiler.count_flops, Profiler.measure_memory),
+        *(Profiler.profile_layer, Profiler.profile_forward_pass, Profiler.profile_backward_pass),
+    ],
+)
+def test_what_cannot_be_profiled_is_refused_in_words(asked, model, given, words):
     with pytest.raises(Refused, match=words):
-        Profiler().measure_latency(model, given)
+        asked(Profiler(), model, given)
 
 
 @pytest.mark.parametrize(("warmup", "iterations"), [(-1, 1), (0, 0)])

@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -12,6 +15,22 @@ def test_a_latency_is_its_median_and_knows_its_interval():
     assert (None, None) == (few.lo, few.hi)
     assert (3.0, 1.0, 2.0, 5.0, 4.0) == few.samples_ms
     assert 50.5 == many
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, *(lambda x, n=n: pickle.loads(pickle.dumps(x, n)) for n in (2, 5))],
+)
+@pytest.mark.parametrize("calls", [100, 5])
+def test_a_latency_can_be_copied_and_kept(copied, calls):
+    """It is made of its calls, not of its value as other numbers are."""
+    latency = Milliseconds(range(1, calls + 1))
+
+    again = copied(latency)
+
+    assert isinstance(again, Milliseconds)
+    assert (latency, latency.samples_ms) == (again, again.samples_ms)
+    assert (latency.lo, latency.hi) == (again.lo, again.hi)
 
 
 @pytest.mark.seed("S2.13")

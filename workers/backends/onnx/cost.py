@@ -127,7 +127,7 @@ def _nodes(
 
 
 def _count(nodes: Iterable[NodeRun], graph: Graph) -> _Count:
-    equations = {each.name: each.words.get("equation", "") for each in graph.nodes}
+    equations = _equations(graph)
     by_node: dict[str, int] = {}
     unknown: dict[str, int] = {}
     seen: list[NodeRun] = []
@@ -146,6 +146,18 @@ def _count(nodes: Iterable[NodeRun], graph: Graph) -> _Count:
         attention=_attention(nodes),
         integers=any(each.op in _INTEGER for each in seen),
     )
+
+
+def _equations(graph: Graph) -> dict[str, str]:
+    """Return the equation of each Einsum by its name; none where one name has several.
+
+    A name is that of one graph, and a graph inside another may have it once more.
+    """
+    found: dict[str, set[str]] = {}
+    for each in graph.nodes:
+        if each.op == "Einsum":
+            found.setdefault(each.name, set()).add(each.words.get("equation", ""))
+    return {name: each.pop() for name, each in found.items() if len(each) == 1}
 
 
 def _flops_of(node: NodeRun, equations: Mapping[str, str]) -> int | None:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from farm.errors import Refused
 from workers.backends.torch import cost, pools, weights
 from workers.backends.torch.calling import bind, is_module
@@ -47,38 +49,22 @@ class Borrowed:
 def borrowed(model: object, given: object) -> Iterator[Borrowed]:
     """Call a module in evaluation mode and without gradients; afterwards it is as it was.
 
-    given: a tensor, several in order, a mapping of them by name, or the shape of one, which is
-    drawn from a standard normal in the dtype of the weights; the leading dimension is the batch.
-    Raises Refused for anything else.
+    given: a tensor or array, several in order, a mapping of them by name, or the shape of one,
+    which is `drawn`. Raises Refused for anything else, and for an empty batch.
     """
     module = checked(model)
     inputs = _inputs(module, given)
+    batch = batch_of(inputs)
     tensors = [each for each in leaves(inputs) if is_tensor(each)]
-    with evaluating(module):
+    with _evaluating(module):
         yield Borrowed(
             module=module,
             call=bind(module, inputs),
             sync=_sync([*module.parameters(), *tensors]),
             inputs=inputs,
-            batch=tensors[0].shape[0] if tensors[0].ndim else 1,
+            batch=batch,
             threads=pools.effective(torch_too=True),
         )
-
-
-@contextmanager
-def evaluating(module: "torch.nn.Module") -> Iterator[None]:
-    """Keep a module in evaluation mode and without gradients; afterwards its modes are back."""
-    import torch
-
-    trained = [each for each in module.modules() if each.training]
-    try:
-        for each in trained:
-            each.training = False
-        with torch.no_grad():
-            yield
-    finally:
-        for each in trained:
-            each.training = True
 
 
 def checked(model: object) -> "torch.nn.Module":
@@ -98,6 +84,29 @@ def checked(model: object) -> "torch.nn.Module":
     raise Refused(f"{name!r} is no torch module", why="its parameters and layers are asked for")
 
 
+def batch_of(given: object) -> int:
+    """Return the leading dimension of the first tensor or array that has one (C15); 1 without any.
+
+    Raises Refused for an empty batch: nothing can be told of an item of it.
+    """
+    shape = next((tuple(each.shape) for each in leaves(given) if each.ndim), (1,))
+    if shape[0] < 1:
+        raise Refused("the batch is empty", why=f"an input has the shape {shape}")
+    return int(shape[0])
+
+
+def drawn(module: "torch.nn.Module", shape: Sequence[int]) -> "torch.Tensor":
+    """Return an input of that shape from a standard normal, in the dtype of the weights.
+
+    It is where they are, and the same each time; the caller's random numbers stay what they were.
+    """
+    import torch
+
+    first = next((each for each in module.parameters() if each.is_floating_point()), None)
+    found = torch.randn(tuple(shape), generator=torch.Generator().manual_seed(_SEED))
+    return found if first is None else found.to(first.device, first.dtype)
+
+
 def types(model: object) -> dict[str, str]:
     """Return the type of every module by its qualified name; that of the whole by ""."""
     modules = checked(model).named_modules()
@@ -114,6 +123,22 @@ def spread(model: object, percentiles: Sequence[float]) -> weights.Spread | None
     return weights.spread(checked(model), percentiles)
 
 
+@contextmanager
+def _evaluating(module: "torch.nn.Module") -> Iterator[None]:
+    """Keep a module in evaluation mode and without gradients; afterwards its modes are back."""
+    import torch
+
+    trained = [each for each in module.modules() if each.training]
+    try:
+        for each in trained:
+            each.training = False
+        with torch.no_grad():
+            yield
+    finally:
+        for each in trained:
+            each.training = True
+
+
 def _lazy(module: "torch.nn.Module") -> str:
     """Return the name, or the class of the whole, of the first part that is lazy still, or ""."""
     from torch.nn.parameter import is_lazy
@@ -126,28 +151,26 @@ def _lazy(module: "torch.nn.Module") -> str:
 
 
 def _inputs(module: "torch.nn.Module", given: object) -> dict[str, object]:
-    if is_tensor(given):
-        return {"input_0": given}
-    if isinstance(given, Mapping) and given and any(map(is_tensor, given.values())):
-        return {str(name): each for name, each in given.items()}
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        several = list(given)
-        if several and all(isinstance(each, int) and each > 0 for each in several):
-            return {"input_0": _drawn(module, several)}
-        if several and any(map(is_tensor, several)):
-            return {f"input_{at}": each for at, each in enumerate(several)}
-    raise Refused(
-        f"{given!r} is no input"[:200], why="a tensor, several, or the shape of one: (1, 3, 32, 32)"
-    )
+    if isinstance(given, Mapping):
+        named = {str(name): each for name, each in given.items()}
+    elif isinstance(given, Sequence) and not isinstance(given, str | bytes):
+        is_shape = bool(given) and all(isinstance(each, int) and each > 0 for each in given)
+        several = [drawn(module, given)] if is_shape else given
+        named = {f"input_{at}": each for at, each in enumerate(several)}
+    else:
+        named = {"input_0": given}
+    if next(leaves(named), None) is None:
+        raise Refused(
+            f"{given!r} is no input"[:200],
+            why="a tensor, several, or the shape of one: (1, 3, 32, 32)",
+        )
+    return {name: _tensor(each) for name, each in named.items()}
 
 
-def _drawn(module: "torch.nn.Module", shape: Sequence[int]) -> "torch.Tensor":
-    """Draw from a generator of our own, so that the caller's random numbers stay what they were."""
+def _tensor(value: object) -> object:
     import torch
 
-    first = next((each for each in module.parameters() if each.is_floating_point()), None)
-    drawn = torch.randn(tuple(shape), generator=torch.Generator().manual_seed(_SEED))
-    return drawn if first is None else drawn.to(first.device, first.dtype)
+    return torch.as_tensor(value) if isinstance(value, np.ndarray) else value
 
 
 def _sync(tensors: "Sequence[torch.Tensor]") -> Callable[[], None] | None:

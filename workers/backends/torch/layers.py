@@ -1,11 +1,10 @@
 """The time of every layer of a module, in iterations that alternate with clean ones.
 
-Blocks of profiled iterations follow blocks of as many clean ones, so that drift meets both alike
-and what the wrappers cost is known (`measurement.md` §12). A layer's time is without what it calls:
-an attention never calls its output projection as a module, and a pass over leaves would lose that.
+Blocks of profiled iterations follow blocks of as many clean ones, so that what the wrappers cost is
+known. A layer's time is without what it calls: an attention never calls its output projection as a
+module, and a pass over leaves would lose that.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,14 +17,13 @@ from farm.trace.layers import SELF
 from workers.backends import LayerAsk, LayerPass, NotOffered
 from workers.backends.torch.wrapping import Site, sites, wrapped
 from workers.record import LayerReading
-from workers.timing import without_collector
+from workers.timing import in_turns, without_collector
 
 if TYPE_CHECKING:
     from torch import nn
 
 Run = Callable[[], object]
 
-_BLOCKS = 10
 _LONGEST_SPIN_NS = 250_000_000
 _THREADS = "its layers run in several threads at once"
 
@@ -56,18 +54,18 @@ def measure(
         raise NotOffered("not_supported", "no events of this device are offered")
     found = sites(target)
     ruler = _Wall(asked.clock) if device is None else _Events(asked.clock, device)
-    seen = _Seen(found, ruler)
+    seen = _Seen(found, run, ruler)
     with without_collector():
-        typical_ns = _warm_up(found, run, asked, ruler)
-        began, done = asked.clock(), 0
-        for size in _sizes(asked, typical_ns):
-            seen.clean_ns += [ruler.iteration(run) for _ in range(size)]
-            seen.block(run, size)
-            done += size
-            asked.progress("layers", done)
-            if asked.budget_ns is not None and asked.clock() - began >= asked.budget_ns:
-                break
-    return seen.whole(asked)
+        blocks = in_turns(
+            seen.clean,
+            seen.profiled,
+            iterations=asked.iterations,
+            typical_ns=_warm_up(found, run, asked, ruler),
+            budget_ns=asked.budget_ns,
+            clock=asked.clock,
+            progress=partial(asked.progress, "layers"),
+        )
+    return seen.whole(asked, blocks)
 
 
 def is_on_gpu(target: "nn.Module") -> bool:
@@ -80,6 +78,7 @@ class _Seen:
     """What the blocks so far have shown, by the index of a site."""
 
     found: list[Site]
+    run: Run
     ruler: "_Wall | _Events"
     log: list[int] = field(default_factory=list)
     own_ns: list[dict[int, int]] = field(default_factory=list)  # one for each profiled iteration
@@ -87,16 +86,19 @@ class _Seen:
     containers: set[int] = field(default_factory=set)
     profiled_ns: list[int] = field(default_factory=list)
     clean_ns: list[int] = field(default_factory=list)
-    blocks: int = 0
 
-    def block(self, run: Run, size: int) -> None:
+    def clean(self, size: int) -> None:
+        """Run iterations with nothing around the layers."""
+        self.clean_ns += [self.ruler.iteration(self.run) for _ in range(size)]
+
+    def profiled(self, size: int) -> None:
         """Run profiled iterations, and only then look at what they noted."""
         ends: list[int] = []
         strays: list[int] = []
         stray = partial(strays.append, 0)
         with wrapped(self.found, self.log.append, self.ruler.stamp, stray):
             for _ in range(size):
-                self.profiled_ns.append(self.ruler.iteration(run))
+                self.profiled_ns.append(self.ruler.iteration(self.run))
                 ends.append(len(self.log))
         if strays:
             raise NotOffered("not_supported", _THREADS)
@@ -106,7 +108,6 @@ class _Seen:
             begin = end
         self.log.clear()
         self.ruler.forget()
-        self.blocks += 1
 
     def _replayed(self, log: list[int]) -> dict[int, int]:
         """Return each layer's own time in one iteration, from its begins and ends in order."""
@@ -131,7 +132,7 @@ class _Seen:
             raise NotOffered("not_supported", _THREADS)
         return own
 
-    def whole(self, asked: LayerAsk) -> LayerPass:
+    def whole(self, asked: LayerAsk, blocks: int) -> LayerPass:
         if not self.calls:
             raise NotOffered("not_supported", "no module is called as a module")
         order = list(self.calls)
@@ -148,7 +149,7 @@ class _Seen:
             calls=[self.calls[index] / iterations for index in order],
             warmup=asked.warmup,
             iterations=iterations,
-            blocks=self.blocks,
+            blocks=blocks,
             attributed=order[0] == 0,  # else the target's own forward was never called
         )
         return LayerPass(
@@ -250,13 +251,3 @@ def _warm_up(found: list[Site], run: Run, asked: LayerAsk, ruler: _Wall | _Event
     if strays:
         raise NotOffered("not_supported", _THREADS)
     return median(took) if took else 0.0
-
-
-def _sizes(asked: LayerAsk, typical_ns: float) -> list[int]:
-    """Return the sizes of the blocks: ten, or more where ten would not fit into the budget."""
-    blocks = min(_BLOCKS, asked.iterations)
-    if asked.budget_ns is not None and typical_ns:
-        fitting = max(1, int(asked.budget_ns / (2 * _BLOCKS * typical_ns)))
-        blocks = max(blocks, math.ceil(asked.iterations / fitting))
-    least, more = divmod(asked.iterations, blocks)
-    return [least + (at < more) for at in range(blocks)]

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from farm.models import zoo
 from farm.schema import Tensor
@@ -85,23 +85,27 @@ def test_an_exported_model_costs_what_the_model_costs(assign, ask, load, tmp_pat
     assert source.cost().flops_per_batch == graph.cost().flops_per_batch
 
 
-def test_each_layer_has_the_flops_of_what_it_stands_for(ask, load, tmp_path):
+@pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
+def test_each_layer_has_the_flops_of_what_it_stands_for(ask, load, tmp_path, named):
     """Fused, moved to a layout with padded channels, and renamed: the sum is the whole.
 
     Ten filters fill no vector, so the runtime computes sixteen; the model has ten.
     """
+    nodes = [
+        node("Conv", "x w0 b0", "c", "conv", pads=[1, 1, 1, 1]),
+        node("Relu", "c", "r", "act"),
+        node("Conv", "r w1", "d", "again", pads=[1, 1, 1, 1]),
+        node("Add", "d r", "s", "shortcut"),
+        node("Relu", "s", "t", "act2"),
+        node("GlobalAveragePool", "t", "g", "pool"),
+        node("Flatten", "g", "f", "flat"),
+        node("Gemm", "f w2", "y", "head"),
+    ]
+    for each in nodes:
+        each.name = each.name if named else ""
     drawn.save(
         tmp_path / "net.onnx",
-        [
-            node("Conv", "x w0 b0", "c", "conv", pads=[1, 1, 1, 1]),
-            node("Relu", "c", "r", "act"),
-            node("Conv", "r w1", "d", "again", pads=[1, 1, 1, 1]),
-            node("Add", "d r", "s", "shortcut"),
-            node("Relu", "s", "t", "act2"),
-            node("GlobalAveragePool", "t", "g", "pool"),
-            node("Flatten", "g", "f", "flat"),
-            node("Gemm", "f w2", "y", "head"),
-        ],
+        nodes,
         inputs=[("x", FLOAT, ["batch", 3, 8, 8])],
         outputs=[("y", FLOAT, None)],
         weights={
@@ -119,6 +123,56 @@ def test_each_layer_has_the_flops_of_what_it_stands_for(ask, load, tmp_path):
 
     assert first + second + head == cost.flops_per_batch
     assert sorted([first, second, head]) == sorted(cost.flops_by_layer.values())
+    asked = LayerAsk(
+        iterations=2, warmup=1, budget_ns=None, clock=lambda: 0, progress=lambda *a: None
+    )
+    assert set(cost.flops_by_layer) <= set(step.layers(asked).reading.layers)
+
+
+@pytest.mark.parametrize(
+    ("names", "status", "flops"),
+    [
+        (("", ""), "measured", 2 * (2 * 4 * 3) + 2 * 3 * 5),
+        (("one", "other"), "measured", 2 * (2 * 4 * 3) + 2 * 3 * 5),
+        (("same", "same"), "unsupported", None),
+    ],
+)
+def test_each_einsum_is_counted_by_the_equation_of_its_own(
+    ask, load, tmp_path, names, status, flops
+):
+    """Named or not, in a branch or outside; of two that cannot be told apart neither is."""
+    ones = [
+        helper.make_node(
+            "Constant", [], [name], value=numpy_helper.from_array(np.ones(shape, np.float32))
+        )
+        for name, shape in (("w", (4, 3)), ("v", (3, 5)))
+    ]
+    branch = helper.make_graph(
+        [
+            ones[0],
+            node("Neg", "x", "minus"),
+            node("Einsum", "minus w", "h", names[0], equation="bi,ij->j"),
+        ],
+        "branch",
+        [],
+        [helper.make_tensor_value_info("h", FLOAT, None)],
+    )
+    drawn.save(
+        tmp_path / "net.onnx",
+        [
+            ones[1],
+            node("If", "c", "a", then_branch=branch, else_branch=branch),
+            node("Relu", "a", "r"),
+            node("Einsum", "r v", "y", names[1], equation="j,jk->k"),
+        ],
+        inputs=[("x", FLOAT, ["batch", 4]), ("c", TensorProto.BOOL, [])],
+        outputs=[("y", FLOAT, None)],
+    )
+    step = load(ask())
+
+    cost = step.cost()
+
+    assert (status, flops) == (cost.flops_status, cost.flops_per_batch)
     asked = LayerAsk(
         iterations=2, warmup=1, budget_ns=None, clock=lambda: 0, progress=lambda *a: None
     )

@@ -1,5 +1,6 @@
 """The laws of a layer pass: every node of every run, beside clean runs, and nothing left behind."""
 
+import gc
 import itertools
 import tempfile
 import time
@@ -17,8 +18,8 @@ from farm.trace.layers import reduce
 from tests.farm.graphs import drawn
 from tests.farm.graphs.drawn import FLOAT, INT64, node
 from workers.backends import LayerAsk, NotOffered
-from workers.backends.onnx import layers
-from workers.backends.onnx.session import Settings
+from workers.backends.onnx import layers, session
+from workers.backends.onnx.session import Opened, Settings
 
 X = {"x": Tensor(shape=("batch", 4))}
 
@@ -90,8 +91,8 @@ def test_blocks_of_clean_and_profiled_runs_take_turns(ask, load, tmp_path):
         _asked(25, clock=lambda: next(ticks), progress=lambda phase, count: told.append(count))
     )
 
-    assert [3, 6, 9, 12, 15, 18, 21, 24, 25] == told
-    assert 9 == found.reading.blocks
+    assert [3, 6, 9, 12, 15, 17, 19, 21, 23, 25] == told
+    assert 10 == found.reading.blocks
     assert {1_000} == set(found.profiled_ns.tolist()) | set(found.clean_ns.tolist())
 
 
@@ -105,13 +106,59 @@ def test_two_hundred_runs_suit_the_runtime(ask, load, tmp_path):
     assert 200 == found.reading.iterations == found.profiled_ns.size
 
 
-def test_a_budget_ends_the_pass_after_the_block_in_hand(ask, load, tmp_path):
-    _chain(tmp_path / "net.onnx", node("Neg", "x", "y", "n"))
-    ticks = itertools.count(step=1_000)
+class Slow:
+    """A session whose runs take so long, on a clock that only runs move; it notes the collector."""
 
-    found = load(ask(spec=X)).layers(_asked(100, budget_ns=1, clock=lambda: next(ticks)))
+    def __init__(self, engine, each_ns):
+        self.engine, self.each_ns, self.now, self.collector = engine, each_ns, 0, set()
 
-    assert (1, 10, 10) == (found.reading.blocks, found.reading.iterations, found.layer_ns.shape[1])
+    def run(self, *asked):
+        self.now += self.each_ns
+        self.collector.add(gc.isenabled())
+        return self.engine.run(*asked) if asked else None
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+
+def _slowly(path, each_ns, **asked):
+    """Return a pass over clean and profiled runs that take so long, and its session."""
+    settings = Settings(path=path, threads=1, flush=False)
+    slow = Slow(None, each_ns)
+
+    def opened(settings, *, profile):
+        made = session.opened(settings, profile=profile)
+        slow.engine = made.session
+        return Opened(session=slow, threads=made.threads)
+
+    x = {"x": np.zeros((1, 4), np.float32)}
+    asked = _asked(**asked, clock=lambda: slow.now)
+    return layers.measure(slow.run, settings, graphs.read(path), x, asked, opened=opened), slow
+
+
+@pytest.mark.parametrize(
+    ("budget_ms", "iterations", "blocks"),
+    [(None, 100, 10), (10_000, 100, 10), (1000, 50, 10), (40, 2, 2), (1, 1, 1)],
+)
+def test_a_budget_ends_the_pass_after_the_block_in_hand(tmp_path, budget_ms, iterations, blocks):
+    """Runs of 10 ms, each beside a clean one; blocks shrink to fit, down to one run."""
+    path = _chain(tmp_path / "net.onnx", node("Neg", "x", "y", "n"))
+    budget_ns = None if budget_ms is None else budget_ms * 1_000_000
+
+    found, _ = _slowly(path, 10_000_000, iterations=100, budget_ns=budget_ns)
+
+    assert (iterations, blocks) == (found.reading.iterations, found.reading.blocks)
+    assert iterations == found.layer_ns.shape[1]
+    assert iterations == len(found.clean_ns) == len(found.profiled_ns)
+
+
+def test_the_collector_rests_during_the_pass(tmp_path):
+    path = _chain(tmp_path / "net.onnx", node("Neg", "x", "y", "n"))
+
+    assert gc.isenabled()
+    _, slow = _slowly(path, 1, iterations=2)
+    assert gc.isenabled()
+    assert {False} == slow.collector
 
 
 @pytest.mark.seed("S0.21")

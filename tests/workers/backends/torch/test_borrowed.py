@@ -42,6 +42,49 @@ def test_a_shape_is_drawn_the_same_each_time_in_the_dtype_of_the_weights(dtype):
     assert torch.equal(first, second)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.ones((2, 3), "float32"),
+        [np.ones((2, 3), "float32")],
+        {"input": np.ones((2, 3), "float32")},
+    ],
+    ids=["alone", "order", "name"],
+)
+def test_arrays_are_inputs_as_tensors_are(given):
+    with borrowed(nn.Linear(3, 1), given) as guest:
+        assert (2, 1) == tuple(guest.call().shape)
+        assert 2 == guest.batch
+
+
+@pytest.mark.parametrize(
+    ("given", "batch"),
+    [
+        ((torch.ones(()), torch.ones(5, 3)), 5),
+        ({"left": torch.ones(()), "right": torch.ones(())}, 1),
+    ],
+    ids=["one", "none"],
+)
+def test_the_batch_is_the_leading_dimension_of_the_first_input_that_has_one(given, batch):
+    """C15."""
+    with borrowed(Two(), given) as guest:
+        assert batch == guest.batch
+
+
+@pytest.mark.parametrize("given", [torch.zeros(0, 3), [torch.zeros(()), torch.zeros(0)]])
+def test_an_empty_batch_is_refused(given):
+    with pytest.raises(Refused, match="the batch is empty") as caught, borrowed(Two(), given):
+        pass
+
+    assert "the shape (0" in caught.value.why
+
+
+@pytest.mark.parametrize("given", [(), {}, {"x": 2.0}, (0, 3), "picture", b"picture", None])
+def test_what_holds_no_numbers_is_no_input(given):
+    with pytest.raises(Refused, match="is no input"), borrowed(Two(), given):
+        pass
+
+
 def test_inside_nothing_trains_and_no_gradient_is_kept():
     model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
 
