@@ -111,7 +111,10 @@ def test_a_folder_called_workers_beside_the_model_works(place: Place) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "kind", "words", "counted"),
     [
-        ({"fail": "raise", "fail_at": "latency"}, 1, "model_error", "told to raise", "failed"),
+        pytest.param(
+            *({"fail": "raise", "fail_at": "latency"}, 1, "model_error", "told to raise", "failed"),
+            marks=pytest.mark.long,  # test_tricks has others of its kind
+        ),
         ({"fail": "allocate"}, 0, "host_oom", "MemoryError", "out of memory"),
         ({"fail": "hang"}, 0, "timeout", "still in phase first after 3 s", "failed"),
         (

@@ -16,30 +16,43 @@ measure: {repeats: 1, warmup: 3, iterations: 300, budget_ms: 1000}
 HEAD = "import numpy, os, sys, threading, time\ncalls = 0\n"
 
 
+def step(name: str, body: str) -> str:
+    """A function whose body knows how often it was called."""
+    lines = "\n".join(f"    {line}" for line in ("global calls", "calls += 1", *body.split("\n")))
+    return f"def {name}(x):\n{lines}\n"
+
+
 def outcome(place: Place, body: str, *, code: int) -> dict:
     """Run a step whose body counts its calls, and return its profile."""
-    lines = "\n".join(f"    {line}" for line in ("global calls", "calls += 1", *body.split("\n")))
-    place.write("model.py", f"{HEAD}def step(x):\n{lines}\n")
+    place.write("model.py", HEAD + step("step", body))
     place.farm("run", place.write("trick.yaml", SWEEP), code=code)
     return place.profiles()[-1]
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("async def a(): time.sleep(1)\nreturn a()", "a coroutine or future"),
-        ("return (each for each in x)", "an iterator"),
-        ("return {'y': [map(float, x)]}", "an iterator"),
-        ("if calls > 5: raise KeyboardInterrupt\nreturn x", "KeyboardInterrupt"),
-        ("if calls > 5: sys.exit(0)\nreturn x", "SystemExit"),
-    ],
-)
-def test_work_that_is_not_done_is_no_measurement(place: Place, body: str, words: str) -> None:
-    """What returns before its work, or ends the process, is a failure with its cause."""
-    profile = outcome(place, body, code=1)
+NOT_DONE = {
+    "waits": ("async def a(): time.sleep(1)\nreturn a()", "a coroutine or future"),
+    "generates": ("return (each for each in x)", "an iterator"),
+    "maps": ("return {'y': [map(float, x)]}", "an iterator"),
+    "interrupts": ("if calls > 5: raise KeyboardInterrupt\nreturn x", "KeyboardInterrupt"),
+    "exits": ("if calls > 5: sys.exit(0)\nreturn x", "SystemExit"),
+}
 
-    assert ("failed", "model_error") == (profile["status"], profile["failure"]["kind"])
-    assert words in profile["failure"]["message"]
+
+def test_work_that_is_not_done_is_no_measurement(place: Place) -> None:
+    """What returns before its work, or ends the process, is a failure with its cause."""
+    steps = [step(name, body) for name, (body, _) in NOT_DONE.items()]
+    place.write("model.py", HEAD + "".join(steps))
+    models = ", ".join(f'"model.py:{name}"' for name in NOT_DONE)
+    sweep = place.write("trick.yaml", SWEEP.replace('"model.py:step"', f"[{models}]"))
+
+    place.farm("run", sweep, code=1)
+
+    found = {each["job"]["workload"]["model"]["name"]: each for each in place.profiles()}
+    assert len(NOT_DONE) == len(found)
+    for name, (_, words) in NOT_DONE.items():
+        profile = found[f"model.py:{name}"]
+        assert ("failed", "model_error") == (profile["status"], profile["failure"]["kind"])
+        assert words in profile["failure"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -51,21 +64,12 @@ def test_work_that_is_not_done_is_no_measurement(place: Place, body: str, words:
             "nonfinite_output",
             {"degraded", "invalid"},
         ),
-        (
-            "if calls == 304: raise ValueError('boom')\ntime.sleep(0.002)\nreturn x",
-            "pass_failed",
-            {"degraded", "invalid"},
-        ),
     ],
 )
 def test_what_goes_wrong_after_the_first_call_is_a_flag(
     place: Place, body: str, flag: str, effects: set[str]
 ) -> None:
-    """Leaving the leased cores, an output that overflows later, a pass that fails: each is told.
-
-    Three calls are warm-up and 300 the latency pass, where a step is long enough to be timed by
-    itself; so call 304 is the first of the throughput pass.
-    """
+    """Leaving the leased cores, an output that overflows later: each is told."""
     profile = outcome(place, body, code=0)
 
     assert flag in profile["quality"]["flags"]
@@ -73,11 +77,17 @@ def test_what_goes_wrong_after_the_first_call_is_a_flag(
 
 
 def test_the_cause_of_a_failed_pass_is_kept(place: Place) -> None:
-    """Only the figure of that pass is null; what was raised stands with the pass and in the log."""
+    """Only the figure of that pass is null; what was raised stands with the pass and in the log.
+
+    Three calls are warm-up and 300 the latency pass, where a step is long enough to be timed by
+    itself; so call 304 is the first of the throughput pass.
+    """
     profile = outcome(
         place, "if calls == 304: raise ValueError('boom')\ntime.sleep(0.002)\nreturn x", code=0
     )
 
+    assert "pass_failed" in profile["quality"]["flags"]
+    assert profile["quality"]["validity"] in {"degraded", "invalid"}
     passes = {each["name"]: each for each in profile["repeats"][-1]["phases"]}
     assert ("failed", "ValueError: boom") == (
         passes["throughput"]["status"],
