@@ -1,14 +1,20 @@
-"""Arrays by name in one file, as `numpy.load` reads them, whatever the names are.
+"""Arrays by name in one file, as numpy packs them, whatever the names are and the damage is.
 
 `numpy.savez` takes the names as keywords beside its own: no array may be called `file` or
-`allow_pickle` there, and one called so ends as a TypeError or as an option.
+`allow_pickle` there, and one called so ends as a TypeError or as an option. `numpy.load` answers
+damage with exceptions of many types, and takes the last of two arrays of one name.
 """
 
+import tokenize
+import warnings
 import zipfile
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
+
+from farm.errors import FarmError, Refused
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,6 +23,40 @@ if TYPE_CHECKING:
 
 _ENDING: Final = ".npy"
 _LONGEST: Final = 60_000  # bytes of a name: a ZIP counts them in 16 bits
+_BEGINS: Final = b"PK\x03\x04"
+_PACKED: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # how numpy does it
+_ENCRYPTED: Final = 1  # of the flags of a member
+# What reading raises, and numpy's parser of a header: it takes Python's words, whoever wrote them.
+_UNREADABLE: Final = (
+    *(ArithmeticError, EOFError, LookupError, OSError, RuntimeError, SyntaxError, TypeError),
+    *(ValueError, tokenize.TokenError),
+)
+
+
+def read(
+    file: IO[bytes], *, called: str, raises: type[FarmError] = Refused
+) -> "dict[str, NDArray[Any]]":
+    """Return every array by its name, in the order of the file and the byte order of this machine.
+
+    called: the file in words, for a message. Arrays may be empty, and there may be none. No pickle
+    is ever opened. Raises an error of the type `raises` if it is no NPZ, is damaged, encrypted or
+    cut off, or holds objects, two arrays of one name or anything else than arrays.
+    """
+    found: dict[str, NDArray[Any]] = {}
+    try:
+        _check_kind(file, called, raises)
+        with zipfile.ZipFile(file) as archive:
+            for member in archive.infolist():
+                name = member.filename.removesuffix(_ENDING)
+                if name in found:
+                    raise raises(f"{called} holds two arrays {name[:100]!r}")
+                found[name] = _member(archive, member, called, raises)
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise raises(f"{called} is damaged", why=str(error)[:200]) from error
+    except _UNREADABLE as error:
+        why = (error.strerror or "") if isinstance(error, OSError) else str(error)
+        raise raises(f"cannot read {called}", why=" ".join(why.split())[:200]) from error
+    return found
 
 
 def save(path: Path, arrays: "Arrays", *, compressed: bool = False) -> None:
@@ -50,6 +90,45 @@ def write(out: IO[bytes], arrays: "Arrays", *, compressed: bool = False) -> None
             # Its size is not known before, so it may need more than 2 GiB.
             with archive.open(name + _ENDING, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(each), allow_pickle=False)
+
+
+def _check_kind(file: IO[bytes], called: str, raises: type[FarmError]) -> None:
+    """Raise unless it is a zip with its end: an NPZ that was cut off has only the start."""
+    if not zipfile.is_zipfile(file):
+        file.seek(0)
+        if file.read(4) == _BEGINS:
+            raise raises(f"{called} is damaged", why="its end is missing")
+        raise raises(f"{called} is not an NPZ", hint="numpy.savez writes one")
+    file.seek(0)
+
+
+def _member(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, called: str, raises: type[FarmError]
+) -> "NDArray[Any]":
+    import numpy as np
+
+    name = member.filename.removesuffix(_ENDING)[:100]
+    if member.flag_bits & _ENCRYPTED:
+        raise raises(f"cannot read {called}", why=f"{name!r} is encrypted")
+    if member.compress_type not in _PACKED:
+        raise raises(f"cannot read {called}", why=f"{name!r} is packed as numpy packs nothing")
+    magic = np.lib.format.MAGIC_PREFIX
+    with archive.open(member) as opened:
+        if opened.read(len(magic)) != magic:
+            raise raises(f"{called} holds {member.filename[:100]!r}, which is no array")
+    try:
+        # numpy warns of headers that Python 2 wrote, and reads them.
+        with archive.open(member) as opened, warnings.catch_warnings(action="ignore"):
+            array: NDArray[Any] = np.lib.format.read_array(opened, allow_pickle=False)
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+    except MemoryError as error:
+        why = "it claims more than this machine has"
+        raise raises(f"array {name!r} of {called} does not fit here", why=why) from error
+    except ValueError as error:
+        if "allow_pickle" not in str(error) or "Object" not in str(error):
+            raise
+        why = "they would be a pickle, which may run code"
+        raise raises(f"array {name!r} of {called} holds objects", why=why) from error
 
 
 def _check(arrays: "Arrays") -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farm import embedded, models, schema
+from farm import embedded, models, npz, schema
 from farm.errors import Bad, NoResult, Refused
 from farm.schema import Asked, Failure, LayerTable, Profile, SystemCard
 
@@ -28,14 +28,15 @@ class Measured:
     layers: LayerTable | None = None
 
     def samples(self) -> "dict[str, NDArray[np.int64]]":
-        """Return the raw arrays by name, in ns: `latency_ns_0` of the first repeat and so on."""
-        import numpy as np
+        """Return the raw arrays by name, in ns: `latency_ns_0` of the first repeat and so on.
 
+        Raises Bad if their file is damaged.
+        """
         path = self.folder / "samples.npz"
         if not path.exists() or not path.stat().st_size:
             return {}
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
-            return {name: data[name] for name in data.files}
+        with path.open("rb") as file:
+            return npz.read(file, called=repr(path.name), raises=Bad)
 
 
 def measure(
@@ -48,9 +49,14 @@ def measure(
     """Return what farm-worker found on a device of this machine.
 
     say: hears how it goes, a line at a time. A model that fails is a profile with a failure, see
-    `whole`. Raises the error that the program ends with, NoResult where it is not installed.
+    `whole`. Raises the error that the program ends with, NoResult where it is not installed, and
+    Refused where a name in what is asked is no UTF-8.
     """
-    data = embedded.hand(schema.encode(asked), say=say, environ=environ, program=program)
+    try:
+        document = schema.encode(asked)
+    except UnicodeEncodeError as error:  # a folder for temporary files may be named anyhow
+        raise Refused(f"{error.object!r} is not UTF-8", why="a document must name it") from error
+    data = embedded.hand(document, say=say, environ=environ, program=program)
     folder = Path(asked.folder)
     table = folder / "layer_table.json"
     return Measured(

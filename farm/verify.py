@@ -1,22 +1,20 @@
 """What a stored job is worth, without running it again: accuracy, latency and layer table.
 
 Every check passes, fails, or cannot be made and says why; an unknown one never counts as passed.
-The whole passes where none failed and at least one passed.
+The whole fails where one failed, and passes where each that was asked for passed.
 """
 
 import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
-from zipfile import BadZipFile
 
-import numpy as np
 from msgspec import structs
 
-from farm import accuracy, schema
+from farm import accuracy, npz, schema
 from farm.accuracy import Limits, OutputError
 from farm.catalog.rows import Row
-from farm.errors import Bad
+from farm.errors import OK, Bad, NoResult, NoVerdict, Refused
 from farm.schema import Failure, Latency, Layers, LayerTable, Quality, Stored
 from farm.store import Store
 from farm.sweep import arrays
@@ -26,15 +24,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Status = Literal["PASS", "FAIL", "UNKNOWN"]
+_OUTCOME: Final = "outcome"
 _NOT_KEPT: Final = "the output was not kept"  # as a profile warns of it
 
 
 class Check(Stored, frozen=True, kw_only=True):
-    """One question about the job and its answer; detail: the numbers behind it."""
+    """One question about the job and its answer; detail: the numbers behind it.
+
+    asked: the whole depends on it, because a flag asked for it or because it is the outcome.
+    """
 
     name: str
     status: Status
     detail: str
+    asked: bool = False
 
 
 class Verified(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.verified/v1"):
@@ -68,13 +71,12 @@ def verify(
 
     reference: an NPZ with outputs under the names of the job's. atol: absolute; unless given, that
     of the precision times the largest reference value. rtol: that of the precision unless given.
-    Raises Refused if the reference cannot be read.
+    Raises Refused if the reference cannot be read or holds anything but numbers, Bad if what the
+    store holds is damaged.
     """
     profile = row.profile
     bounds = accuracy.limits(profile.job.workload.precision, atol=atol, rtol=rtol)
-    expected = None
-    if reference is not None:
-        expected = arrays.load(reference, name=str(reference), may_be_empty=True)
+    expected = None if reference is None else _reference(reference)
     errors, near = _accuracy(store, row, expected, bounds)
     table, layers = _layers(store, row)
     checks = [_outcome(row), _repeatable(row), near, _latency(row, max_p50_ms), layers]
@@ -88,7 +90,7 @@ def verify(
             flow.throughput_items_per_s if isinstance(flow, schema.Throughput) else None
         ),
     }
-    made = Verified(
+    return Verified(
         profile_id=row.profile_id,
         job_id=profile.job_id,
         label=label,
@@ -99,24 +101,40 @@ def verify(
         layers=None if table is None else _bare(table),
         null_reasons=_reasons(row, numbers, errors, table, layers),
     )
-    return made
+
+
+def ending(found: Verified) -> int:
+    """Return the exit code that says it: that of Bad for FAIL, and where it is unknown of NoVerdict
+    if a flag asked for what cannot be told, else of NoResult, as there is nothing to judge.
+    """
+    if found.status != "UNKNOWN":
+        return OK if found.status == "PASS" else Bad.exit_code
+    open_ones = {each.name for each in found.checks if each.asked and each.status == "UNKNOWN"}
+    return NoResult.exit_code if open_ones == {_OUTCOME} else NoVerdict.exit_code
 
 
 # ── the checks ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _outcome(row: Row) -> Check:
-    """Whether the job ended well and its figures may be believed."""
+    """Whether the job ended well and its figures may be believed.
+
+    An answer, such as out of memory, is neither good nor bad (rule 11 of the decisions), nor is
+    what never ran.
+    """
     failure, quality = row.profile.failure, row.profile.quality
+    status: Status = "UNKNOWN"
     if isinstance(failure, Failure):
-        said = f"{failure.kind} in phase {failure.phase}: {failure.message}"
-        return Check(name="outcome", status="FAIL", detail=said)
-    if not isinstance(quality, Quality):
-        return Check(name="outcome", status="UNKNOWN", detail="it says nothing of its quality")
-    flags = ", ".join(quality.flags) or "no flag"
-    bad = quality.validity == "invalid"
-    detail = f"{quality.validity}, {quality.stability}: {flags}"
-    return Check(name="outcome", status="FAIL" if bad else "PASS", detail=detail)
+        detail = f"{failure.kind} in phase {failure.phase}: {failure.message}"
+        never_ran = row.profile.status in ("pruned", "cancelled")
+        status = "UNKNOWN" if never_ran or failure.kind in schema.ANSWERS else "FAIL"
+    elif isinstance(quality, Quality):
+        flags = ", ".join(quality.flags) or "no flag"
+        detail = f"{quality.validity}, {quality.stability}: {flags}"
+        status = "FAIL" if quality.validity == "invalid" else "PASS"
+    else:
+        detail = f"it is {row.profile.status}, and says nothing of its quality"
+    return Check(name=_OUTCOME, status=status, detail=detail, asked=True)
 
 
 def _repeatable(row: Row) -> Check:
@@ -135,19 +153,22 @@ def _repeatable(row: Row) -> Check:
 
 def _latency(row: Row, most_ms: float | None) -> Check:
     latency, quality = row.profile.latency, row.profile.quality
+    status: Status = "UNKNOWN"
     if not isinstance(latency, Latency):
-        return Check(name="latency", status="UNKNOWN", detail="it has none")
-    between = ""
-    if latency.p50_lo_ms is not None and latency.p50_hi_ms is not None:
-        between = f" [{latency.p50_lo_ms:.4g}, {latency.p50_hi_ms:.4g}]"
-    shown = f"p50 {latency.p50_ms:.4g} ms{between}"
-    if most_ms is None:
-        return Check(name="latency", status="UNKNOWN", detail=f"{shown}; no --max-p50-ms was given")
-    if isinstance(quality, Quality) and quality.validity == "invalid":
-        return Check(name="latency", status="UNKNOWN", detail=f"{shown}, which is invalid")
-    good = latency.p50_ms <= most_ms
-    detail = f"{shown}, {'within' if good else 'over'} {most_ms:g} ms"
-    return Check(name="latency", status="PASS" if good else "FAIL", detail=detail)
+        detail = "it has none"
+    else:
+        between = ""
+        if latency.p50_lo_ms is not None and latency.p50_hi_ms is not None:
+            between = f" [{latency.p50_lo_ms:.4g}, {latency.p50_hi_ms:.4g}]"
+        detail = f"p50 {latency.p50_ms:.4g} ms{between}"
+        if most_ms is None:
+            detail += "; no --max-p50-ms was given"
+        elif isinstance(quality, Quality) and quality.validity == "invalid":
+            detail += ", which is invalid"
+        else:
+            status = "PASS" if latency.p50_ms <= most_ms else "FAIL"
+            detail += f", {'within' if status == 'PASS' else 'over'} {most_ms:g} ms"
+    return Check(name="latency", status=status, detail=detail, asked=most_ms is not None)
 
 
 def _layers(store: Store, row: Row) -> tuple[LayerTable | None, Check]:
@@ -184,24 +205,42 @@ def _accuracy(
     if kept is None:
         told = [each for each in row.profile.warnings if each.startswith(_NOT_KEPT)]
         detail = told[0] if told else f"{_NOT_KEPT}: it failed, or is larger than 1 MiB"
-        return [], Check(name="accuracy", status="UNKNOWN", detail=detail)
-    found = _opened(kept.key, store.get(kept.key, sha256=kept.sha256))
+        return [], Check(name="accuracy", status="UNKNOWN", detail=detail, asked=True)
+    data = io.BytesIO(store.get(kept.key, sha256=kept.sha256))
+    found = npz.read(data, called=repr(kept.key), raises=Bad)
     for name in (*expected, *found):
-        if name not in found or name not in expected or found[name].shape != expected[name].shape:
+        if not _alike(found.get(name), expected.get(name)):
             detail = f"output {name!r} is not alike on both sides"
-            return [], Check(name="accuracy", status="FAIL", detail=detail)
+            return [], Check(name="accuracy", status="FAIL", detail=detail, asked=True)
     errors = [accuracy.distance(name, found[name], expected[name], bounds) for name in expected]
-    good = all(each.within for each in errors)
+    status: Status = "PASS" if all(each.within for each in errors) else "FAIL"
     detail = accuracy.worst(errors, bounds)
-    return errors, Check(name="accuracy", status="PASS" if good else "FAIL", detail=detail)
+    return errors, Check(name="accuracy", status=status, detail=detail, asked=True)
 
 
 # ── parts ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _verdict(checks: list[Check]) -> Status:
-    said = {each.status for each in checks}
-    return "FAIL" if "FAIL" in said else "PASS" if "PASS" in said else "UNKNOWN"
+    if any(each.status == "FAIL" for each in checks):
+        return "FAIL"
+    return "PASS" if all(each.status == "PASS" for each in checks if each.asked) else "UNKNOWN"
+
+
+def _reference(file: Path) -> "dict[str, NDArray[Any]]":
+    found = arrays.load(file, name=str(file), may_be_empty=True)
+    for name, each in found.items():
+        if not accuracy.is_numeric(each):
+            why = f"it is of type {each.dtype}, and has no distance from anything"
+            raise Refused(f"array {name!r} of {str(file)!r} holds no numbers", why=why)
+    return found
+
+
+def _alike(found: "NDArray[Any] | None", expected: "NDArray[Any] | None") -> bool:
+    """Whether both are there with one shape, and numbers."""
+    if found is None or expected is None:
+        return False
+    return accuracy.is_numeric(found) and found.shape == expected.shape
 
 
 def _bare(table: LayerTable) -> LayerTable:
@@ -232,11 +271,3 @@ def _reasons(
         why = told.get("layers", "not_probed")
         return reasons | {"layers": why if layers.status == "UNKNOWN" else "error"}
     return reasons | {f"layers.{path}": why for path, why in table.null_reasons.items()}
-
-
-def _opened(name: str, data: bytes) -> "dict[str, NDArray[Any]]":
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            return {each: file[each] for each in file.files}
-    except (BadZipFile, EOFError, OSError, ValueError, AttributeError) as error:
-        raise Bad(f"{name!r} is no NPZ of arrays", why=str(error)[:200]) from error

@@ -9,12 +9,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
-from zipfile import BadZipFile
 
 import msgspec
-import numpy as np
 
 from farm import npz, schema
+from farm.errors import Bad
 from farm.schema import LayerTable
 from farm.trace import blocks
 from workers.figures import Arrays
@@ -46,7 +45,7 @@ def read(folder: Path) -> tuple[Record, Arrays, tuple[str, ...]] | None:
         record = msgspec.convert(kept["record"], Record)
         arrays = _arrays(folder / "samples.npz")
         who = tuple(str(each) for each in kept["neighbours"])
-    except (OSError, EOFError, ValueError, KeyError, BadZipFile, msgspec.ValidationError):
+    except (OSError, ValueError, KeyError, Bad, msgspec.ValidationError):
         return None
     return record, arrays, who
 
@@ -80,9 +79,8 @@ def _index(folder: Path) -> int:
 
 
 def _arrays(path: Path) -> dict[str, Any]:
-    # numpy leaves a file that it opened itself open when it is no archive
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
-        return {name: data[name] for name in data.files}
+    with path.open("rb") as file:
+        return npz.read(file, called=repr(path.name), raises=Bad)
 
 
 def merged_samples(folder: Path) -> bytes:

@@ -37,13 +37,13 @@ _HOW: Final = "farm profiles pull -o DIR --artifacts output writes one"
     "--atol",
     type=click.FloatRange(0),
     metavar="X",
-    help="Absolute; default relative to the largest reference value.  [by precision]",
+    help="Absolute; default relative to the largest reference value.  [by precision, integers 0]",
 )
 @click.option(
     "--rtol",
     type=click.FloatRange(0),
     metavar="X",
-    help="Relative to each reference value.  [by precision]",
+    help="Relative to each reference value.  [by precision, integers 0]",
 )
 @click.option(
     "--max-p50-ms", type=click.FloatRange(0, min_open=True), metavar="X", help="FAIL above it."
@@ -62,7 +62,8 @@ def verify(
     """Hold what is stored of JOB against a reference; nothing runs.
 
     JOB is a job id, RUN/LABEL or a profile. Accuracy, latency and the captured layer table come
-    from the store; ends with 1 on FAIL.
+    from the store. Ends with 1 on FAIL, with 5 where something that was asked for cannot be told,
+    and with 3 where the job came to an answer, such as out of memory, and there is nothing to hold.
     """
     from farm import profiles as shelf
     from farm import schema
@@ -90,8 +91,8 @@ def verify(
     else:
         console.show(f"{found.label}   profile {found.profile_id[:12]}   {found.status}")
         console.show(_checks(found), *_layers(found))
-    if found.status == "FAIL":
-        raise click.exceptions.Exit(1)
+    if code := verifying.ending(found):
+        raise click.exceptions.Exit(code)
 
 
 def _check(numbers: Mapping[str, float | None]) -> None:

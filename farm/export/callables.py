@@ -1,8 +1,6 @@
 """Profiles as callable JSONs, one a line: the calls of one process, and what the profile knows."""
 
 import io
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -14,7 +12,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from farm import identity, interchange, schema
+from farm import identity, interchange, npz, schema
 from farm.errors import Bad, NoResult, Refused
 from farm.export.matching import Export, artifacts, in_turn, matching
 from farm.interchange import CallableProfile, Origin, Process, Request
@@ -201,10 +199,10 @@ def _samples(store: Store, kept: Artifact, profile_id: str) -> dict[str, NDArray
     except NotFound as error:
         raise _gone(error, profile_id) from error
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files if name.startswith(_SERIES)}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        arrays = npz.read(io.BytesIO(data), called=repr(kept.key))
+    except Refused as error:
         raise Bad(f"{kept.key} holds no arrays", why=str(error)) from error
+    return {name: each for name, each in arrays.items() if name.startswith(_SERIES)}
 
 
 def _gone(error: NotFound, profile_id: str) -> NoResult:

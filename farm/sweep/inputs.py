@@ -1,9 +1,6 @@
 """The `inputs:` block of a sweep: what a model is called with, generated or from an NPZ file."""
 
-import hashlib
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -11,9 +8,10 @@ from typing import Final
 from msgspec import UNSET, Struct
 
 from farm import reading
+from farm.errors import Refused
 from farm.reading import Place
 from farm.schema import Inputs, Tensor
-from farm.sweep import manifest
+from farm.sweep import arrays, manifest
 from farm.sweep.axes import FIXED
 
 BATCH: Final = "batch"
@@ -27,6 +25,7 @@ RANGES: Final = {
 }
 DTYPES: Final = ("float32", "float64", "float16", "bfloat16", "bool", *RANGES)
 _KEYS: Final = ("shape", "dtype", "low", "high")
+_MOST_AXES: Final = 31  # numpy before 2.0 has 32, and the samples of a manifest get one more
 
 
 class Given(Struct, frozen=True, kw_only=True):
@@ -111,6 +110,8 @@ def _tensor(block: object, place: Place) -> Tensor:
 def _shape(block: object, place: Place) -> tuple[int | str, ...]:
     if not isinstance(block, list):
         raise place.refused(f"expected a list, got {reading.kind_of(block)}")
+    if len(block) > _MOST_AXES:
+        raise place.refused(f"more than {_MOST_AXES} axes")
     return tuple(_dimension(each, place.item(index)) for index, each in enumerate(block))
 
 
@@ -154,9 +155,7 @@ def _from_npz(file: Path, rest: Mapping[str, object], place: Place) -> Given:
             wanted = _shown((BATCH, *stored[1:]))
             raise here.key("shape").refused(what, hint=f"write {wanted} to fit it to the batch")
         spec[name] = Tensor(shape=shape, dtype=spec[name].dtype)
-    with file.open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    return Given(spec=spec, digest=digest, source=file)
+    return Given(spec=spec, digest=arrays.digest(file), source=file)
 
 
 def _from_manifest(named: str, place: Place, folders: Sequence[Path]) -> Given:
@@ -174,6 +173,10 @@ def _from_manifest(named: str, place: Place, folders: Sequence[Path]) -> Given:
         if axes := [each for each in tensor.shape if isinstance(each, str)]:
             what = f"the axis {axes[0]!r} of a sample has no value"
             raise here.key(name).refused(what, hint="write numbers; the batch is the samples")
+        if tensor.dtype == "bfloat16":
+            what, why = "a sample cannot be of type bfloat16", "numpy, which packs it, has no such"
+            hint = "write float32: `precision: bf16` casts what the model is called with"
+            raise here.key(name).refused(what, why=why, hint=hint)
     found = manifest.staged(file, name=named, dtypes=DTYPES, drawn=drawn)
     spec = {
         name: Tensor(shape=(BATCH, *shape), dtype=dtype)
@@ -184,28 +187,16 @@ def _from_manifest(named: str, place: Place, folders: Sequence[Path]) -> Given:
 
 def _arrays(file: Path, place: Place) -> dict[str, Tensor]:
     """Return the shapes and dtypes of an NPZ, each array read once: a damaged one is found here."""
-    import numpy as np
-
-    found: dict[str, Tensor] = {}
     try:
-        if not zipfile.is_zipfile(file):
-            raise place.refused(f"{file.name} is not an NPZ")
-        with np.load(file, allow_pickle=False) as arrays:
-            for name in arrays.files:
-                array = arrays[name]
-                if not isinstance(array, np.ndarray) or array.dtype.name not in DTYPES:
-                    kind = getattr(array, "dtype", "bytes")
-                    raise place.refused(f"array {name!r} is of type {kind}", known=DTYPES)
-                if array.size == 0:
-                    raise place.refused(f"array {name!r} is empty, its shape {array.shape}")
-                found[name] = Tensor(shape=array.shape, dtype=array.dtype.name)
-    except (OSError, ValueError, EOFError, KeyError, NotImplementedError) as error:
-        raise place.refused(f"cannot read {file.name}: {error}") from error
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise place.refused(f"{file.name} is damaged: {error}") from error
-    if not found:
-        raise place.refused(f"{file.name} holds no array")
-    return found
+        found = arrays.load(file, name=file.name)
+    except Refused as error:
+        raise place.refused(error.what, why=error.why, hint=error.hint) from error
+    for name, array in found.items():
+        if array.dtype.name not in DTYPES:
+            raise place.refused(f"array {name!r} is of type {array.dtype}", known=DTYPES)
+    return {
+        name: Tensor(shape=array.shape, dtype=array.dtype.name) for name, array in found.items()
+    }
 
 
 def _shown(shape: tuple[int | str, ...]) -> str:

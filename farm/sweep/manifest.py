@@ -11,6 +11,7 @@ samples:
 
 import hashlib
 import io
+import math
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 TAG: Final = "farm.inputs/v1"
 MOST_BYTES: Final = 1 << 30
 MOST_SAMPLES: Final = 10_000
+_CHUNK: Final = 1 << 20  # numbers drawn in one go, as wide as numpy draws them
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the oldest that a zip can hold: no clock in the digest
 
 
@@ -58,7 +60,7 @@ def staged(
 
     dtypes: that arrays may have. drawn: what a sample with a seed consists of, from `arrays`.
     Raises Refused, naming the sample, if two differ in names, shapes or types (S1.39), if a number
-    is not finite, and if an id is there twice.
+    is not finite, if an id is there twice, and before it draws more than most_bytes.
     """
     place = Place(reading.read(file, name=name))
     said = reading.mapping(place.document.data, place, known=("schema", "arrays", "samples"))
@@ -74,10 +76,13 @@ def staged(
         sample_id = reading.text(entry.get("id"), here.key("id"), thing="an id", limit=100)
         if sample_id in found:
             raise here.key("id").refused(f"sample {sample_id!r} is there twice")
+        too_much = here.refused(f"more than {most_bytes:,} bytes of samples")
+        if "seed" in entry and size + _bytes(drawn) > most_bytes:
+            raise too_much
         sample = _sample(entry, here, file.parent, drawn)
         size += sum(each.nbytes for each in sample.values())
         if size > most_bytes:
-            raise here.refused(f"more than {most_bytes:,} bytes of samples")
+            raise too_much
         _check(sample_id, sample, here, dtypes)
         if found:
             _check_alike(sample_id, sample, next(iter(found.items())), here)
@@ -108,16 +113,32 @@ def _sample(
         raise here.key("npz").refused(error.what, why=error.why, hint=error.hint) from error
 
 
+def _bytes(drawn: Mapping[str, Tensor]) -> int:
+    """Return how large a sample that is drawn will be."""
+    import numpy as np
+
+    return sum(math.prod(_shape(each)) * np.dtype(each.dtype).itemsize for each in drawn.values())
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return tuple(each for each in tensor.shape if isinstance(each, int))
+
+
 def _draw(name: str, tensor: Tensor, seed: int) -> "NDArray[Any]":
     """Return an array that does not depend on the others, as the workers draw theirs."""
     import numpy as np
 
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    shape = [each for each in tensor.shape if isinstance(each, int)]
-    if "int" not in tensor.dtype and tensor.dtype != "bool":
-        return random.standard_normal(shape, dtype=np.float32).astype(tensor.dtype)
+    found = np.empty(_shape(tensor), tensor.dtype)
+    flat = found.reshape(-1)
     high = tensor.high if isinstance(tensor.high, int) else (2 if tensor.dtype == "bool" else 256)
-    return random.integers(tensor.low, high, shape).astype(tensor.dtype)
+    # Integers are drawn in 64 bits: at once, a sample of bytes would take eight times its memory.
+    for part in (flat[at : at + _CHUNK] for at in range(0, flat.size, _CHUNK)):
+        if "int" in tensor.dtype or tensor.dtype == "bool":
+            part[:] = random.integers(tensor.low, high, part.size)
+        else:
+            part[:] = random.standard_normal(part.size, dtype=np.float32)
+    return found
 
 
 def _check(sample_id: str, sample: "Sample", here: Place, dtypes: Sequence[str]) -> None:

@@ -25,10 +25,10 @@ _AUTO: Final = {"warmup": 0, "iterations": 1}  # key → lowest; `auto` as well
 _CHOICES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {  # key → (known, later)
     "grad": (("inference", "no_grad", "function"), ()),
     "denormals": (("as_is", "flush"), ()),
-    "input_policy": (("fixed",), ("rotate",)),
-    "input_scope": (("device",), ("host_pinned", "host_pageable")),
-    "output_scope": (("device",), ("host",)),
-    "l2": (("warm",), ("flushed",)),
+    "input_policy": (("fixed", "rotate"), ()),
+    "input_scope": (("device", "host_pinned", "host_pageable"), ()),
+    "output_scope": (("device", "host"), ()),
+    "l2": (("warm", "flushed"), ()),
     "autocast_scope": (("iteration",), ("outside",)),
     "clocks": (("as_found",), ("locked_base",)),
 }

@@ -28,6 +28,7 @@ from workers.backends import (
     NotOffered,
     StepFacts,
 )
+from workers.backends.usual import check_usual
 from workers.record import Assignment, CostReading, LayerReading
 
 _MODES = ("spin", "sleep")
@@ -176,9 +177,10 @@ class FakeStep:
 
 
 def load(assignment: Assignment, *, clock: Clock) -> Loaded:
-    """Return the scripted step; raises LoadFailed for an unknown option or value."""
+    """Return the scripted step; raises LoadFailed for what it does not know or do."""
     began = clock()
     workload = assignment.job.workload
+    check_usual(assignment.job.protocol, backend="fake")
     options = _options(workload.backend_options)
     fault = Fault(options, index=assignment.index)
     fault.strike("load")

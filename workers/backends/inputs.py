@@ -1,6 +1,5 @@
 """What a step is called with: arrays drawn from a specification, or cut from an NPZ."""
 
-import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from farm import npz as archives
+from farm.errors import FarmError
 from farm.schema import Inputs, Tensor
 from workers.backends import LoadFailed
 
@@ -63,13 +64,10 @@ def _draw(name: str, tensor: Tensor, *, seed: int, batch: int) -> Array:
 
 
 def _read(spec: Mapping[str, Tensor], path: Path, *, batch: int) -> dict[str, Array]:
-    if path.exists() and not zipfile.is_zipfile(path):
-        raise LoadFailed("model_error", "the inputs cannot be read: no NPZ, which is a zip archive")
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            found = {name: file[name] for name in file.files}
-    # ValueError: an array of objects, which would need pickle, or bytes that are no array
-    except (EOFError, OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        with path.open("rb") as opened:
+            found = archives.read(opened, called=repr(path.name))
+    except (OSError, FarmError) as error:
         raise LoadFailed("model_error", f"the inputs cannot be read: {error}") from error
     if not found:
         raise LoadFailed("model_error", "the inputs are an empty NPZ")

@@ -92,3 +92,16 @@ def test_an_array_that_claims_more_than_there_is_memory_is_refused(tmp_path):
 
     with pytest.raises(Refused, match=r"array 'x' of 'huge\.npz' does not fit here"):
         arrays.load(tmp_path / "huge.npz", name="huge.npz")
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path):
+    with pytest.raises(Refused, match=r"cannot read 'a\\x00b\.npz'"):
+        arrays.load(tmp_path / "a\0b.npz", name="a\0b.npz")
+
+
+def test_arrays_come_in_the_byte_order_of_this_machine(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.arange(3, dtype=">f4"))
+
+    found = arrays.load(tmp_path / "a.npz")["x"]
+
+    assert (np.dtype("float32"), [0.0, 1.0, 2.0]) == (found.dtype, found.tolist())

@@ -1,6 +1,7 @@
 """The laws of a manifest: named samples of one kind become one batch, the same everywhere."""
 
 import io
+import zlib
 
 import numpy as np
 import pytest
@@ -148,6 +149,10 @@ def test_a_batch_may_be_smaller_or_larger_than_the_samples(folder):
             "arrays: {x: {shape: [2], dtype: int64}}\nsamples: [{id: a, seed: 1}]",
             "staged.yaml: int64 is drawn from [low, high), and has no high: at arrays.x",
         ),
+        (
+            "arrays: {x: {shape: [8], dtype: bfloat16}}\nsamples: [{id: a, seed: 1}]",
+            "staged.yaml: a sample cannot be of type bfloat16: at arrays.x; numpy, which packs it",
+        ),
         ("smaples: []", "staged.yaml: unknown key 'smaples'"),
     ],
 )
@@ -176,3 +181,69 @@ def test_too_much_is_refused_before_it_is_staged(folder):
         manifest.staged(
             folder / "staged.yaml", name="staged.yaml", dtypes=["uint8"], drawn={}, most_bytes=100
         )
+
+
+@pytest.mark.parametrize(
+    "shape", [[100_000] * 3, [2**31 - 1] * 4, [2**31 - 1] * 31, [(1 << 30) + 1]]
+)
+def test_no_sample_is_drawn_that_is_too_large(folder, shape):
+    """No machine has room for some, and numpy no word for others."""
+    block = f"arrays: {{x: {{shape: {shape}, dtype: uint8}}}}\nsamples: [{{id: a, seed: 1}}]"
+
+    with pytest.raises(Refused, match=r"more than 1,073,741,824 bytes of samples: at samples\[0\]"):
+        given(folder, block)
+
+
+def test_the_samples_before_count_too(folder):
+    """Three of 40 bytes are more than 100."""
+    block = "arrays: {x: {shape: [5], dtype: float64}}\nsamples: "
+    written(folder, block + "[{id: a, seed: 1}, {id: b, seed: 2}, {id: c, seed: 3}]")
+    drawn = {"x": Tensor(shape=(5,), dtype="float64")}
+    ask = {"name": "staged.yaml", "dtypes": ["float64"], "drawn": drawn}
+
+    with pytest.raises(Refused, match=r"more than 100 bytes of samples: at samples\[2\]"):
+        manifest.staged(folder / "staged.yaml", **ask, most_bytes=100)
+    assert ("a", "b", "c") == manifest.staged(folder / "staged.yaml", **ask, most_bytes=120).ids
+
+
+def test_the_sample_that_is_too_much_is_not_drawn_first(folder):
+    """Alone it would just be allowed, and no machine has room for it."""
+    most = 10**15
+    written(folder, "samples: [{id: a, npz: office.npz}, {id: b, seed: 2}]")
+    drawn = {"x": Tensor(shape=(most,), dtype="uint8")}
+
+    with pytest.raises(Refused, match=r"more than 1,000,000,000,000,000 bytes of samples"):
+        manifest.staged(
+            folder / "staged.yaml",
+            name="staged.yaml",
+            dtypes=inputs.DTYPES,
+            drawn=drawn,
+            most_bytes=most,
+        )
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        *(Tensor(shape=(3, 400_001), dtype=each) for each in ("float16", "float32", "float64")),
+        Tensor(shape=(3, 400_001), dtype="uint8"),
+        Tensor(shape=(3, 400_001), dtype="bool"),
+        Tensor(shape=(3, 400_001), dtype="int32", low=-5, high=90_000),
+        Tensor(shape=(3, 400_001), dtype="int64", high=2**40),
+        Tensor(shape=(), dtype="int8", high=3),
+    ],
+    ids=lambda tensor: f"{tensor.dtype}{list(tensor.shape)}",
+)
+def test_a_sample_is_drawn_as_the_workers_draw_theirs(tensor, seed):
+    """It is drawn in parts, whose numbers follow each other as if it were one."""
+    random = np.random.default_rng([seed, zlib.crc32(b"x")])
+    if "float" in tensor.dtype:
+        whole = random.standard_normal(tensor.shape, dtype=np.float32)
+    else:
+        high = tensor.high or {"bool": 2, "uint8": 256}[tensor.dtype]
+        whole = random.integers(tensor.low, high, tensor.shape)
+
+    found = manifest._draw("x", tensor, seed)
+
+    assert tensor.dtype == found.dtype.name
+    assert np.array_equal(np.asarray(whole).astype(tensor.dtype), found)

@@ -1,5 +1,8 @@
 """The laws of the `measure:` block."""
 
+import re
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -7,7 +10,7 @@ from farm.effort import EFFORTS, duration_s
 from farm.errors import Refused
 from farm.reading import Document, Place
 from farm.schema import Effort, Protocol
-from farm.sweep.measuring import Measuring, measuring
+from farm.sweep.measuring import _CHOICES, KEYS, Measuring, measuring
 
 PLACE = Place(Document(name="a.yaml", data={}, sha256=""), "measure")
 
@@ -137,8 +140,8 @@ def test_a_duration_is_a_number_and_a_unit(word: str, seconds: int | None) -> No
             "did you",
         ),
         (
-            {"l2": "flushed"},
-            "a.yaml: l2 'flushed' is not in this version: at measure.l2; known: ",
+            {"clocks": "locked_base"},
+            "a.yaml: clocks 'locked_base' is not in this version: at measure.clocks; known: ",
             "",
         ),
     ],
@@ -184,3 +187,69 @@ def test_what_the_sweep_says_stands_over_its_preset() -> None:
 def test_without_a_preset_the_protocol_is_what_it_was() -> None:
     """Ids of jobs that were measured before presets existed stay the same."""
     assert "compat" not in msgspec.to_builtins(_measuring({}).protocol)
+
+
+@pytest.mark.parametrize(
+    ("key", "low", "high"),
+    [
+        ("repeats", 1, 100),
+        ("layer_iterations", 1, 100_000),
+        ("threads", 1, 4096),
+        ("half_width_ppm", 1, 1_000_000),
+        ("budget_ms", 1, 86_400_000),
+        ("min_time_ms", 0, 86_400_000),
+        ("warmup", 0, 10_000_000),
+        ("iterations", 1, 10_000_000),
+    ],
+)
+def test_a_number_is_taken_up_to_its_bounds(key: str, low: int, high: int) -> None:
+    """And not one beyond: a slip of the keyboard must not cost a night."""
+    for value in (low, high):
+        found = _measuring({key: value})
+        assert value == getattr(found.effort, key, None) or value == getattr(found.protocol, key)
+
+    for value, bound in ((low - 1, f"at least {low}"), (high + 1, f"at most {high}")):
+        with pytest.raises(Refused, match=f"expected {bound}, got {value}"):
+            _measuring({key: value})
+
+
+# ── the page that lists the keys ─────────────────────────────────────────────────────────────────
+
+PAGE = Path(__file__).parents[3] / "docs/method/measuring.md"
+ROW = re.compile(r"^\| (?P<keys>`[^|]+`) \| (?P<default>[^|]+) \| (?P<meaning>[^|]+) \|$", re.M)
+NOT_YET = re.compile(r"not in this version: ([^|;]+)")
+
+
+def _rows() -> dict[str, tuple[str, str]]:
+    """The default and the meaning of each key, as the page has them."""
+    text = PAGE.read_text().partition("## The keys of `measure`")[2].partition("\n## ")[0]
+    return {
+        key: (row["default"], row["meaning"])
+        for row in ROW.finditer(text)
+        for key in re.findall(r"`([a-z0-9_]+)`", row["keys"])
+    }
+
+
+def test_the_page_lists_every_key_and_no_other() -> None:
+    assert sorted(KEYS) == sorted(_rows())
+
+
+@pytest.mark.parametrize("key", sorted(_CHOICES))
+def test_the_page_says_of_each_word_whether_it_is_taken(key: str) -> None:
+    """A word that would be refused is never offered."""
+    known, later = _CHOICES[key]
+    default, meaning = _rows()[key]
+
+    told = NOT_YET.search(meaning)
+    named = set(re.findall(r"`([a-z_]+)`", told[1])) if told else set()
+    offered = set(re.findall(r"`([a-z_]+)`", NOT_YET.sub("", meaning)))
+    usual = getattr(Protocol(), key)
+    assert set(later) == named
+    assert set(known) - {usual} <= offered <= set(known)
+    assert default in (usual, "the model's")
+
+
+def test_what_is_taken_by_a_sweep_can_be_recorded() -> None:
+    for key, (known, _) in _CHOICES.items():
+        for word in known:
+            assert word == getattr(_measuring({key: word}).protocol, key)

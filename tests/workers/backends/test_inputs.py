@@ -165,6 +165,14 @@ def test_a_damaged_npz_is_refused(tmp_path, data):
         arrays(Inputs(spec={}), batch=1, npz=str(tmp_path / "in.npz"))
 
 
+@pytest.mark.parametrize("spec", [{}, {"x": Tensor(shape=(2,))}])
+def test_arrays_of_another_byte_order_are_turned(tmp_path, spec):
+    """Torch takes no other than this machine's, and would call it an error of the model."""
+    found = read(tmp_path, spec, x=np.array([1, 2], ">f4"))["x"]
+
+    assert (True, [1.0, 2.0]) == (found.dtype.isnative, found.tolist())
+
+
 def test_a_missing_npz_is_refused(tmp_path):
     """The file's name is in the message."""
     with pytest.raises(LoadFailed, match=r"in\.npz"):

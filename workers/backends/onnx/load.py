@@ -2,7 +2,6 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
 
 from farm import graphs
 from farm.errors import FarmError
@@ -13,14 +12,8 @@ from workers.backends.onnx import session
 from workers.backends.onnx.feeding import feed
 from workers.backends.onnx.session import Settings
 from workers.backends.onnx.step import OnnxStep
+from workers.backends.usual import check_usual
 from workers.record import Assignment
-
-_ONLY: Final = {  # of the protocol: what this backend does, whatever else there is
-    "input_policy": "fixed",
-    "input_scope": "device",
-    "output_scope": "device",
-    "l2": "warm",
-}
 
 
 def load(assignment: Assignment, *, clock: Clock) -> Loaded:
@@ -59,11 +52,7 @@ def _check_asked(assignment: Assignment) -> None:
     if assignment.accelerator:
         what = f"the onnx backend computes on a CPU, not on {assignment.accelerator}"
         raise LoadFailed("unsupported", what)
-    for field, offered in _ONLY.items():
-        asked = getattr(assignment.job.protocol, field)
-        if asked != offered:
-            what = f"{field}: the onnx backend offers {offered!r}, not {asked!r}"
-            raise LoadFailed("unsupported", what)
+    check_usual(assignment.job.protocol, backend="onnx")
 
 
 def _find(workload: Workload, bundle: str) -> Path:

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-_NUMPY = (*("float16", "float32", "float64", "bool", "uint8"), *("int8", "int16", "int32", "int64"))
+# The types that torch hands to numpy as they are; every other one of torch 2.13 is a TypeError.
+_NUMPY = frozenset(
+    (
+        *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
+        *("float16", "float32", "float64", "complex64", "complex128"),
+    )
+)
 
 
 def leaves(output: object) -> "Iterator[torch.Tensor | npt.NDArray[Any]]":
@@ -37,7 +43,8 @@ def named(output: object) -> dict[str, Array]:
     """Return every leaf as an array: by the keys of a mapping, else output_0, output_1 …
 
     A mapping names them where each value holds one leaf and no two keys read alike, as 1 and "1"
-    do. Types that numpy does not know, such as bfloat16, come as float32.
+    do. Types that numpy knows stay what they are; others come in the next wider one that holds
+    each of their numbers: bfloat16 and float8 as float32, halves of complex numbers as complex64.
     """
     found = list(leaves(output))
     names: list[str] = []
@@ -49,12 +56,23 @@ def named(output: object) -> dict[str, Array]:
 
 
 def _array(leaf: "torch.Tensor | Array") -> Array:
-    if not is_tensor(leaf):
-        return np.asarray(leaf)
-    plain = leaf.detach().cpu()
-    if str(plain.dtype).removeprefix("torch.") not in _NUMPY:
-        plain = plain.float()
-    return np.asarray(plain.numpy())
+    if is_tensor(leaf):
+        return np.asarray(_known(leaf.detach().cpu()).resolve_conj().resolve_neg().numpy())
+    array = np.asarray(leaf)
+    # Types that a package adds to numpy, such as bfloat16, are neither plain bytes nor records.
+    added = array.dtype.kind == "V" and array.dtype.type is not np.void
+    return array.astype(np.float32) if added else array
+
+
+def _known(tensor: "torch.Tensor") -> "torch.Tensor":
+    """Return the same numbers in a type that numpy has, where they lie."""
+    if tensor.is_quantized:
+        return tensor.dequantize()
+    if str(tensor.dtype).removeprefix("torch.") in _NUMPY:
+        return tensor
+    import torch
+
+    return tensor.to(torch.complex64 if tensor.is_complex() else torch.float32)
 
 
 def unfinished(output: object) -> str | None:
@@ -86,8 +104,11 @@ def is_finite(leaf: "torch.Tensor | npt.NDArray[Any]") -> bool:
     if is_tensor(leaf):
         import torch
 
-        return not leaf.is_floating_point() or bool(torch.isfinite(leaf).all())
-    return numbers.is_finite(np.asarray(leaf))
+        if not (leaf.is_floating_point() or leaf.is_complex()):
+            return True
+        # torch has no such check for most types of a byte; wider ones need no copy of the output.
+        return bool(torch.isfinite(_known(leaf) if leaf.itemsize == 1 else leaf).all())
+    return numbers.is_finite(_array(leaf))
 
 
 def subnormal_share(values: "Iterable[torch.Tensor | npt.NDArray[Any]]") -> float | None:
@@ -103,12 +124,16 @@ def digest(values: "Iterable[torch.Tensor | npt.NDArray[Any]]") -> str:
 
 
 def _plain(value: "torch.Tensor | npt.NDArray[Any]") -> npt.NDArray[Any]:
-    """Return a numpy view of the same bytes; a bfloat16 tensor comes as 16-bit integers."""
+    """Return the same bytes on the host; types that numpy lacks come as integers of their size."""
     if not is_tensor(value):
         return np.asarray(value)
     import torch
 
-    tensor = value.detach().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        tensor = tensor.view(torch.int16)
+    tensor = value.detach().cpu().resolve_conj().resolve_neg()
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    tensor = tensor.contiguous()
+    if str(tensor.dtype).removeprefix("torch.") not in _NUMPY:
+        sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
+        tensor = tensor.view(sizes[tensor.itemsize])
     return np.asarray(tensor.numpy())

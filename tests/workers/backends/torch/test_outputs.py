@@ -6,6 +6,9 @@ import torch
 
 from workers.backends.torch import outputs
 
+# Told once by a process that makes the first complex number of two halves.
+HALVES = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+
 
 @dataclass
 class Boxes:
@@ -38,6 +41,106 @@ def test_every_array_of_an_output_has_a_name_of_its_own(output, names):
 
     assert names == list(found)
     assert [1, 2] == [len(each) for each in found.values()]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        torch.tensor([1 + 2j, 3 - 4j]),
+        torch.tensor([1 + 2j], dtype=torch.complex128),
+        torch.tensor([2**16 - 1], dtype=torch.uint16),
+        torch.tensor([2**32 - 1], dtype=torch.uint32),
+        torch.tensor([2**63 + 1], dtype=torch.uint64),
+        torch.tensor([2**62 + 1]),
+        torch.tensor([True, False]),
+        torch.tensor([0.1], dtype=torch.float16),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+def test_a_type_that_numpy_has_is_kept_with_every_digit(values):
+    """No imaginary part is lost, and no large integer is rounded to a float."""
+    kept = outputs.named(values)["output_0"]
+
+    assert str(values.dtype) == f"torch.{kept.dtype.name}"
+    assert values.tolist() == kept.tolist()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kept"),
+    [
+        (torch.bfloat16, "float32"),
+        (torch.float8_e4m3fn, "float32"),
+        (torch.float8_e5m2, "float32"),
+        pytest.param(torch.complex32, "complex64", marks=HALVES),
+    ],
+)
+def test_a_type_that_numpy_lacks_is_widened_and_its_numbers_stay(dtype, kept):
+    values = torch.tensor([1.5, -2.0]).to(dtype)
+
+    found = outputs.named(values)["output_0"]
+
+    assert (kept, [1.5, -2.0]) == (found.dtype.name, found.tolist())
+
+
+def test_an_array_of_a_type_that_a_package_adds_is_widened_too():
+    """An NPZ holds nothing of it but its bytes."""
+    from ml_dtypes import bfloat16 as added  # comes with onnx
+
+    found = outputs.named(np.array([1.5, -2.0], added))["output_0"]
+
+    assert ("float32", [1.5, -2.0]) == (found.dtype.name, found.tolist())
+    assert not outputs.is_finite(np.array([1.5, np.nan], added))
+    assert [("a", "<f4")] == outputs.named(np.zeros(1, [("a", "<f4")]))["output_0"].dtype.descr
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_a_quantised_tensor_is_the_numbers_that_it_stands_for():
+    """Two with the same integers and other scales are other numbers."""
+    one, other = (
+        torch.quantize_per_tensor(torch.tensor([1.0, 2.0]) * scale, scale, 0, torch.quint8)
+        for scale in (0.5, 0.25)
+    )
+
+    assert [0.5, 1.0] == outputs.named(one)["output_0"].tolist()
+    assert outputs.is_finite(one)
+    assert outputs.digest([one]) != outputs.digest([other])
+
+
+def test_what_is_only_noted_at_a_tensor_is_carried_out():
+    """A conjugate and a negative are marks until somebody needs the numbers."""
+    conjugate = torch.tensor([1 + 2j]).conj()
+
+    assert [1 - 2j] == outputs.named(conjugate)["output_0"].tolist()
+    assert [-2.0] == outputs.named(conjugate.imag)["output_0"].tolist()
+    assert outputs.digest([torch.tensor([1 - 2j])]) == outputs.digest([conjugate])
+
+
+class OnGpu(torch.Tensor):
+    """A tensor that numpy cannot see into before it is brought to the host."""
+
+    def cpu(self):
+        return self.as_subclass(torch.Tensor)
+
+    def numpy(self):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+
+def test_numbers_on_a_device_are_read_on_the_host():
+    there, here = torch.ones(3).as_subclass(OnGpu), torch.ones(3)
+
+    assert [1.0, 1.0, 1.0] == outputs.named(there)["output_0"].tolist()
+    assert outputs.digest([here]) == outputs.digest([there])
+    assert 0.0 == outputs.subnormal_share([there])
+
+
+@HALVES
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex32, torch.float8_e4m3fn])
+def test_half_a_number_that_is_none_is_not_finite(dtype):
+    """The imaginary part counts, and a type that torch has no check for is checked."""
+    bad = complex(1, float("nan")) if dtype.is_complex else float("nan")
+
+    assert outputs.is_finite(torch.ones(2).to(dtype))
+    assert not outputs.is_finite(torch.tensor([1, bad]).to(dtype))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
@@ -97,9 +200,18 @@ def test_large_tensors_are_read_in_parts():
     assert 1 / values.numel() == outputs.subnormal_share([values])
 
 
+@HALVES
 def test_a_digest_changes_with_one_element():
     """Whatever the type, the layout or the device view."""
-    for values in (torch.zeros(4, 4).T, torch.zeros(3).bfloat16(), torch.tensor(0), np.zeros(3)):
+    for values in (
+        torch.zeros(4, 4).T,
+        torch.zeros(3).bfloat16(),
+        torch.zeros(3).to(torch.float8_e5m2),
+        torch.zeros(3, dtype=torch.complex32),
+        torch.zeros(3, dtype=torch.uint16),
+        torch.tensor(0),
+        np.zeros(3),
+    ):
         before = outputs.digest([values])
         assert before == outputs.digest([values])
 
