@@ -40,7 +40,8 @@ Use = tuple[str, int]  # an operator, and which of its inputs
 def parameters(graph: Graph) -> tuple[list[Weight], list[Weight]]:
     """Return the parameters and the other constants that a node uses; of one name the first."""
     uses = _uses(graph)
-    filled = {node.outputs[0] for node in graph.nodes if node.op == "ConstantOfShape"}
+    filling = [node for node in graph.nodes if node.op == "ConstantOfShape"]
+    filled = {name for node in filling for name in node.outputs[:1]}
     found: dict[str, Weight] = {}
     for weight in graph.weights:
         if weight.name in uses:

@@ -4,13 +4,14 @@ The file is a list of events, one on a line, each written when its work has ende
 run, then the run itself (`model_run`). Times are whole microseconds.
 """
 
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 from numpy.typing import NDArray
 
 from farm.errors import Bad, Refused
@@ -20,6 +21,10 @@ _RUN: Final = "model_run"
 _CUT: Final = "profile_truncated"
 _GRAPHS: Final = {"If", "Loop", "Scan", "SequenceMap"}  # nodes that run other nodes
 _LONGEST_LINE: Final = 1 << 22
+# Each cell of a real profile is an event, of which the runtime writes a million; these are 1 GiB.
+_MOST_CELLS: Final = 1 << 27
+# A hundred days: longer than any profile, and as nanoseconds still exact in a float64.
+_LONGEST_US: Final = 1 << 43
 
 Shape = tuple[str, tuple[int, ...]]  # the type of a tensor, in the runtime's words, and its shape
 
@@ -65,28 +70,35 @@ class Layers(NamedTuple):
 def read(path: Path) -> list[GraphRun]:
     """Return every whole run of a file in order; what is left of a cut one is dropped.
 
-    Raises Refused if the file cannot be read, and Bad if it is no profile or holds no whole run.
+    Raises Refused if the file cannot be read, and Bad if it is no profile, holds no whole run, or
+    tells of times that no run takes.
     """
     try:
         with path.open("rb") as file:
-            found = list(_runs(_events(file, path.name)))
+            return _whole(file, path.name)
     except OSError as error:
         raise Refused(f"cannot read {str(path)!r}", why=error.strerror or "") from error
-    if not any(run.nodes for run in found):
-        raise Bad(f"{path.name} holds no whole run of a model", why=f"no event is called {_RUN}")
-    return found
+
+
+def of_bytes(data: bytes, *, name: str) -> list[GraphRun]:
+    """Return the runs of a file that was read already; raises Bad as `read` does."""
+    return _whole(io.BytesIO(data), name)
 
 
 def layers(runs: Sequence[GraphRun]) -> Layers:
     """Return the nodes of the runs as layers; several calls within a run are summed.
 
     A node that did not run took 0 ns. Times are whole microseconds: below ten of them, hardly more
-    than their order of magnitude is known.
+    than their order of magnitude is known. Raises Bad where every run has other nodes than the
+    rest, so that the matrix is nearly empty and very large.
     """
     places: dict[tuple[str, str, str], int] = {}
     for run in runs:
         for node in run.nodes:
             places.setdefault((node.name, node.number, node.op), len(places))
+    if len(places) * len(runs) > _MOST_CELLS:
+        what = f"{len(places)} nodes in {len(runs)} runs are no profile of one model"
+        raise Bad(what, why="its runs have hardly a node in common")
     times = np.zeros((len(places), len(runs)), dtype=np.int64)
     calls = [0] * len(places)
     for at, run in enumerate(runs):
@@ -114,12 +126,25 @@ class _Args(Struct, frozen=True):
     output_type_shape: Raw = Raw(b"[]")
 
 
+_Time = Annotated[int, Meta(ge=0, le=_LONGEST_US)]
+
+
 class _Event(Struct, frozen=True):
     name: str
     cat: str = ""
-    ts: int = 0
-    dur: int = 0
+    ts: _Time = 0
+    dur: _Time = 0
     args: _Args = _Args()
+
+
+def _whole(lines: Iterable[bytes], name: str) -> list[GraphRun]:
+    found = list(_runs(_events(lines, name)))
+    if not any(run.nodes for run in found):
+        raise Bad(f"{name} holds no whole run of a model", why=f"no event is called {_RUN}")
+    took_us = sum(run.total_us + sum(node.own_us for node in run.nodes) for run in found)
+    if took_us > _LONGEST_US:
+        raise Bad(f"{name}: its times add up to {took_us} µs", why="no profile takes 100 days")
+    return found
 
 
 def _events(file: Iterable[bytes], name: str) -> Iterator[_Event]:
@@ -140,39 +165,54 @@ def _events(file: Iterable[bytes], name: str) -> Iterator[_Event]:
             raise Bad(f"{name}: line {number} is no event", why="it is far too long")
         try:
             yield msgspec.json.decode(text.removesuffix(b"]"), type=_Event)
+        except msgspec.ValidationError as error:  # what no cut makes of an event
+            raise Bad(f"{name}: line {number} is no event", why=str(error)) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             cut = f"line {number} is no event: {error}"
     # a profile that is cut off ends in the middle of its last line
 
 
+class _Ended(NamedTuple):
+    """A call of a node with all that ran within it."""
+
+    start_us: int
+    took_us: int
+
+
 def _runs(events: Iterable[_Event]) -> Iterator[GraphRun]:
     waiting: list[NodeRun] = []
+    ended: list[_Ended] = []
     for event in events:
         if event.cat == "Node" and event.name.endswith(_KERNEL):
-            waiting.append(_node(event, waiting))
+            waiting.append(_node(event, ended))
         elif event.name == _RUN:
+            # what began before the run belongs to one that failed and left no event of its own
             nodes = [each for each in waiting if each.start_us >= event.ts]
             yield GraphRun(event.dur, sorted(nodes, key=lambda each: each.start_us))
-            waiting = []
+            waiting, ended = [], []
         elif event.name == _CUT:
             return
 
 
-def _node(event: _Event, before: list[NodeRun]) -> NodeRun:
-    """Return the call of a node; those that ran within it have ended, and stand before it."""
+def _node(event: _Event, ended: list[_Ended]) -> NodeRun:
+    """Return the call of a node, which joins what has ended; what ran within it is taken off.
+
+    That has ended before it, and stands at the end of the list. Side by side, or by rounding, it
+    may have taken more than the node itself, whose own time is none then.
+    """
     args, inside = event.args, 0
     if args.op_name in _GRAPHS:
-        for each in reversed(before):
-            if each.start_us < event.ts:
-                break
-            inside += each.own_us
+        while ended and ended[-1].start_us >= event.ts:
+            inside += ended.pop().took_us
+    own = max(0, event.dur - inside)
+    ended.append(_Ended(event.ts, own + inside))
     return NodeRun(
         name=event.name.removesuffix(_KERNEL),
         op=args.op_name,
         number=str(args.node_index),
         provider=args.provider,
         start_us=event.ts,
-        own_us=max(0, event.dur - inside),
+        own_us=own,
         inputs=args.input_type_shape,
         outputs=args.output_type_shape,
     )

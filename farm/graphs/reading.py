@@ -23,6 +23,7 @@ _PLAIN: Final = (4, 9, 10)
 _DEEPEST: Final = 100  # graphs within graphs
 _IN_FUNCTION: Final = 7  # the field of the nodes of a function
 _SHORT: Final = 8  # integers that are read: as many as a shape has axes
+_MOST_AXES: Final = 64  # as many as numpy can have; the product of 100,000 lengths takes 20 s
 
 
 def is_graph(reference: str) -> bool:
@@ -138,7 +139,8 @@ class _Reading:
     def _filled(self) -> list[Weight]:
         """Return the weights, those of a node ConstantOfShape in the shape that it is given."""
         shapes = {each.name: each for each in self._weights if each.dtype == "int64"}
-        fills = {node.outputs[0]: node for node in self._nodes if node.op == "ConstantOfShape"}
+        filling = [node for node in self._nodes if node.op == "ConstantOfShape"]
+        fills = {name: node for node in filling for name in node.outputs[:1]}
         found = []
         for weight in self._weights:
             if (node := fills.get(weight.name)) is not None:
@@ -172,8 +174,7 @@ class _Reading:
             elif number == 13:
                 pair = dict(wire.fields(value))
                 said[wire.text(pair.get(1))] = wire.text(pair.get(2))
-        if any(each < 0 for each in dims):
-            raise Damaged(f"the shape of {name!r} is {dims}")
+        _check_shape(name, dims)
         weight = Weight(name=name, dtype=TYPES.get(kind, ("", 0))[0], dims=tuple(dims), span=place)
         if "location" in said:
             return _outside(weight, said)
@@ -209,14 +210,21 @@ class _Reading:
         return self._wire.text(said.get(2)) or None
 
 
+def _check_shape(name: str, dims: list[int]) -> None:
+    if len(dims) > _MOST_AXES:
+        raise Damaged(f"the shape of {name!r} has {len(dims)} axes")
+    if any(each < 0 for each in dims):
+        raise Damaged(f"the shape of {name!r} is {dims}")
+
+
 def _outside(weight: Weight, said: dict[str, str]) -> Weight:
     """Return the weight where its numbers lie: beside the model, and nowhere else."""
     location, start = said["location"], said.get("offset", "0")
     path = PurePosixPath(location)
     if path.is_absolute() or ".." in path.parts or "\\" in location or not path.parts:
         raise Damaged(f"it keeps weights in {location!r}, which is not beside it")
-    if not start.isdecimal():
-        raise Damaged(f"the weights {weight.name!r} begin at {start!r}")
+    if not (start.isdecimal() and len(start) < 19):
+        raise Damaged(f"the weights {weight.name!r} begin at {start[:20]!r}")
     span = (int(start), int(start) + weight.nbytes)
     return msgspec.structs.replace(weight, file=str(path), span=span)
 

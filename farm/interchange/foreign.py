@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from farm.interchange.document import (
     realtime_budget,
 )
 from farm.interchange.figures import figures
+from farm.reading import short
 from farm.stats import percentiles
 
 _THEIRS: Final = "not_probed: the tool that wrote this does not say"
@@ -27,7 +28,10 @@ _NOTE: Final = "read from another tool's file; its percentiles were taken anew f
 # What that tool writes where it knows nothing (B6).
 _UNKNOWN: Final = ("", "unknown", "n/a", 0)
 _NO_CPU_NAMES: Final = ("x86_64", "amd64", "i386", "aarch64", "arm64", "arm")
-_LIMIT_BYTES: Final = 256 << 20
+LIMIT_BYTES: Final = 256 << 20
+# A femtosecond and thirty years: no call takes less or more, and no sum of such overflows.
+_SHORTEST_MS, _LONGEST_MS = 1e-12, 1e12
+_CHANGED: Final = "the file was changed after it was measured; profile the callable again"
 # Relative: sums in another order differ in the last digits, an edit in the first.
 _AGREES: Final = 1e-6
 
@@ -39,9 +43,8 @@ def read(path: Path) -> CallableProfile:
     no sample: percentiles are never taken on trust.
     """
     try:
-        if path.stat().st_size > _LIMIT_BYTES:
-            raise Bad(f"{path}: larger than {_LIMIT_BYTES >> 20} MiB", why="no callable JSON is")
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(LIMIT_BYTES + 1)
     except OSError as error:
         raise Refused(f"cannot read {str(path)!r}", why=error.strerror or "") from error
     return of_bytes(data, name=str(path))
@@ -49,6 +52,8 @@ def read(path: Path) -> CallableProfile:
 
 def of_bytes(data: bytes, *, name: str) -> CallableProfile:
     """Return the callable JSON that the bytes are; raises Bad as `read` does."""
+    if len(data) > LIMIT_BYTES:
+        raise Bad(f"{name}: larger than {LIMIT_BYTES >> 20} MiB", why="no callable JSON is")
     try:
         plain = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -57,47 +62,67 @@ def of_bytes(data: bytes, *, name: str) -> CallableProfile:
         raise Bad(f"{name}: not a callable JSON", why="it lacks the keys of one")
     try:
         found = schema.decode(data, CallableProfile) if "schema" in plain else _foreign(plain)
+        _check_times(found)
     except (Bad, Refused) as error:
         raise Bad(f"{name}: {error.what}", why=error.why) from error
     except msgspec.ValidationError as error:
         raise Bad(f"{name}: not a callable JSON", why=str(error)) from error
-    _check_times(found, name)
     return found
 
 
-def _check_times(found: CallableProfile, name: str) -> None:
-    samples = found.latency_samples_ms
+def _check_samples(samples: Sequence[float]) -> None:
     if not samples:
-        raise Bad(f"{name}: no sample")
-    if not all(each > 0 and math.isfinite(each) for each in samples):
-        raise Bad(f"{name}: a sample is no positive number of ms")
-    told = found.latency
-    process_medians = found.latency_detail.process_p50_ms
+        raise Bad("no sample")
+    odd = next((each for each in samples if not _SHORTEST_MS <= each <= _LONGEST_MS), None)
+    if odd is not None:
+        raise Bad(f"a sample of {odd:g} ms is no time of a call")
+
+
+def _check_count(field: str, told: int, samples: Sequence[float]) -> None:
+    if told != len(samples):
+        what = f"its {field} is {short(told)}, and its samples are {len(samples)}"
+        raise Bad(what, why=_CHANGED)
+
+
+def _check_times(found: CallableProfile) -> None:
+    """Raise Bad for figures of ours that the samples beside them do not give."""
+    samples, told, detail = found.latency_samples_ms, found.latency, found.latency_detail
+    _check_samples(samples)
+    _check_count("measured_calls", found.measured_calls, samples)
+    _check_count("latency_detail.n", detail.n, samples)
+    medians = detail.process_p50_ms
+    low, high = min(samples), max(samples)
     for field, value, again in (
-        ("p50_ms", told.p50_ms, statistics.median(process_medians) if process_medians else 0.0),
+        ("p50_ms", told.p50_ms, statistics.median(medians) if medians else 0.0),
         ("p95_ms", told.p95_ms, percentiles.percentile(samples, 95)),
         ("p99_ms", told.p99_ms, percentiles.percentile(samples, 99)),
         ("mean_ms", told.mean_ms, statistics.fmean(samples)),
+        ("latency_detail.p90_ms", detail.p90_ms, percentiles.percentile(samples, 90)),
+        ("latency_detail.min_ms", detail.min_ms, low),
+        ("latency_detail.max_ms", detail.max_ms, high),
     ):
         if not math.isclose(value, again, rel_tol=_AGREES):
-            raise Bad(
-                f"{name}: its {field} is {value}, and its samples give {again:.6g}",
-                why="the file was changed after it was measured; profile the callable again",
-            )
-    low, high = min(samples), max(samples)
-    if not all(
-        low <= each * (1 + _AGREES) and each <= high * (1 + _AGREES) for each in process_medians
+            what = f"its {field} is {value}, and its samples give {again:.6g}"
+            raise Bad(what, why=_CHANGED)
+    least, most = low * (1 - _AGREES), high * (1 + _AGREES)
+    for is_wrong, what in (
+        (
+            not all(least <= each <= most for each in medians),
+            "a median of its processes lies outside its samples",
+        ),
+        (len(medians) > len(samples), "it names more processes than samples"),
+        (detail.of_blocks < 1, f"each of its samples stands for {short(detail.of_blocks)} calls"),
+        (found.warmup_calls < 0, f"its warmup_calls are {short(found.warmup_calls)}"),
     ):
-        raise Bad(
-            f"{name}: a median of its processes lies outside its samples",
-            why="the file was changed after it was measured; profile the callable again",
-        )
+        if is_wrong:
+            raise Bad(what, why=_CHANGED)
 
 
 def _foreign(plain: Mapping[str, Any]) -> CallableProfile:
     samples = _as(plain["latency_samples_ms"], list[float])
-    if not samples or min(samples) <= 0:
-        raise Bad("no sample" if not samples else "a sample is no positive number of ms")
+    _check_samples(samples)
+    if "measured_calls" in plain:
+        _check_count("measured_calls", _as(plain["measured_calls"], int), samples)
     taken = figures([samples], why_unknown=_THEIRS)
     nulls = {f"latency_detail.{path}": why for path, why in taken.reasons.items()}
     nulls |= dict.fromkeys(("card", "profile_id", "cost"), _THEIRS)

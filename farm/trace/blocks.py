@@ -21,6 +21,8 @@ from farm.schema import LayerTable
 
 COLUMNS: Final = ("layer", "time_pct", "average_ms", "median_ms", "std_dev", "total_ms")
 HEADER: Final = ",".join(COLUMNS)
+# No time, in ms, and no sum of the times of any file is more than a float can hold.
+MOST_MS: Final = 1e300
 _MARK: Final = "\ufeff"  # what some spreadsheets put before everything
 
 
@@ -197,4 +199,6 @@ def _number(cell: str, where: str) -> float:
         raise Bad(f"{where}: {cell!r} is no number")
     if value < 0:
         raise Bad(f"{where}: {cell!r} is negative", why="no layer takes less than no time")
+    if value >= MOST_MS:
+        raise Bad(f"{where}: {cell!r} is no time", why="no layer takes that long")
     return value

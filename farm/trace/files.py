@@ -4,17 +4,23 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
 from farm import writing
 from farm.errors import Bad, FarmError, NoResult, Refused
+from farm.reading import short
 from farm.trace import blocks, shares, sidecar
 from farm.trace.blocks import Block, BlockRow
 from farm.trace.sidecar import About, Entry
+
+# Far more than a million events, at which ONNX Runtime stops to note any; a pipe has no end.
+LIMIT_BYTES: Final = 1 << 30
+_PIECE: Final = 1 << 20
+_MOST_DIGITS: Final = 15  # of the number of a block
 
 
 class Address(NamedTuple):
@@ -47,8 +53,10 @@ def address(word: str) -> Address:
     file, sign, number = word.rpartition("#")
     if not sign or not file or os.path.exists(word):
         return Address(Path(word), None)
-    if not (number.isascii() and number.isdigit() and int(number)):
-        raise Refused(f"{word!r} names no block", why=f"{number!r} is not 1, 2, …")
+    counts = number.isascii() and number.isdigit() and number.strip("0")
+    if not counts or len(number) > _MOST_DIGITS:
+        why = f"{short(number)} is {'more than any file has' if counts else 'not 1, 2, …'}"
+        raise Refused(f"{short(word)} names no block", why=why)
     return Address(Path(file), int(number))
 
 
@@ -74,31 +82,55 @@ def append(
     *,
     why: str = "not_probed",
     write: Callable[[int, bytes], int] = os.write,
+    note: Callable[[Path, bytes], None] = sidecar.put,
 ) -> int:
     """Append a block to a CSV and note beside it which run that is; return its number.
 
-    Two writers wait for each other, and each block goes into the file in one piece. No byte that
-    is there is touched; a last line without its end gets one. why: the reason of every null in
-    `about`. What is no plain file gets the block alone, and 0 is returned. write: as `os.write`.
-    Raises Refused if it cannot be written.
+    Two writers wait for each other, and each block goes into the file in one piece, or nothing of
+    it where what stands beside it cannot be written. No byte that is there is touched; a last line
+    without its end gets one. why: the reason of every null in `about`. What is no plain file gets
+    the block alone, and 0 is returned. write, note: as `os.write` and `sidecar.put`. Raises Refused
+    if it cannot be written, and Bad for a block that could not be read again.
     """
-    text = blocks.text(rows, iterations=about.iterations)
+    text = _text(rows, path, iterations=about.iterations)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file():
             with path.open("wb") as stream:
                 stream.write(text.encode())
             return 0
-        with _opened(path) as file:
+        sidecar.beside(path)  # before there is a file
+        with _opened(path) as file, ExitStack() as undo:
             before = _content(file)
             number = len(_checked(before, path)) + 1
             missing = b"" if not before or before.endswith(b"\n") else b"\n"
-            _write(file, missing + text.encode(), size=len(before), write=write)
             block = Block(list(rows), len(before) + len(missing), text)
-            sidecar.add(path, about, block, number=number, why=why)
+            known = sidecar.added(path, about, block, number=number, why=why)
+            undo.callback(os.ftruncate, file, len(before))
+            _write(file, missing + text.encode(), write=write)
+            note(path, known)
+            undo.pop_all()
             return number
     except OSError as error:
         raise Refused(f"cannot write {str(path)!r}", why=error.strerror or "") from error
+
+
+def content(path: Path, *, most: int = LIMIT_BYTES) -> bytes:
+    """Return the bytes of a file, which is read once, since a pipe gives them once.
+
+    Raises Refused if it cannot be read, and Bad if it is larger than that.
+    """
+    pieces, size = [], 0
+    try:
+        with path.open("rb") as file:
+            while size <= most and (piece := file.read(_PIECE)):
+                pieces.append(piece)
+                size += len(piece)
+    except OSError as error:
+        raise Refused(f"cannot read {str(path)!r}", why=error.strerror or "") from error
+    if size > most:
+        raise Bad(f"{path}: larger than {most >> 20} MiB", why="no layer table is")
+    return b"".join(pieces)
 
 
 def read(where: Address) -> Chosen:
@@ -107,11 +139,12 @@ def read(where: Address) -> Chosen:
     Raises Refused if there is no such file or it is no layer CSV, Bad if it is damaged or empty,
     and NoResult if it has fewer blocks.
     """
+    return block(content(where.path), where)
+
+
+def block(data: bytes, where: Address) -> Chosen:
+    """Return the block that an address means of a file that was read; raises as `read` does."""
     path = where.path
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise Refused(f"cannot read {str(path)!r}", why=error.strerror or "") from error
     try:
         content = data.decode()
     except UnicodeDecodeError as error:
@@ -125,6 +158,8 @@ def read(where: Address) -> Chosen:
         raise NoResult(f"no block {number} in {str(path)!r}", why=f"it has {len(found)}")
     entries, doubt = _entries(path, found)
     entry = entries[number - 1]
+    if entry is not None and (odd := sidecar.impossible(entry)):
+        entry, doubt = None, f"{sidecar.beside(path).name} says of this block what cannot be: {odd}"
     return Chosen(
         name=f"{path}#{number}",
         rows=found[number - 1].rows,
@@ -168,12 +203,25 @@ def _entries(path: Path, found: list[Block]) -> tuple[list[Entry | None], str]:
     return sidecar.known(found, beside), doubt
 
 
-def _checked(content: bytes, path: Path) -> list[Block]:
+def _text(rows: Sequence[BlockRow], path: Path, *, iterations: int) -> str:
+    """Return the text of a block; Bad for one that would make the whole file unreadable."""
+    try:
+        text = blocks.text(rows, iterations=iterations)
+        text.encode()
+        (found,) = blocks.split(text, name="the block")
+    except (Bad, ValueError, OverflowError) as error:  # half a character, a number that is none
+        what = f"{str(path)!r} cannot hold this table: it could not be read again"
+        raise Bad(what, why=str(error)) from error
+    assert [each.layer for each in rows] == [each.layer for each in found.rows]
+    return text
+
+
+def _checked(data: bytes, path: Path) -> list[Block]:
     """Return the blocks that are there; Refused if another kind of file has this name."""
-    if not content:
+    if not data:
         return []
     try:
-        return blocks.split(content.decode(), name=str(path))
+        return blocks.split(data.decode(), name=str(path))
     except (UnicodeDecodeError, Bad) as error:
         hint = "name another file for the table"
         raise Refused(f"{str(path)!r} is no layer CSV", why=str(error), hint=hint) from error
@@ -196,8 +244,7 @@ def _content(file: int) -> bytes:
         return opened.read()
 
 
-def _write(file: int, data: bytes, *, size: int, write: Callable[[int, bytes], int]) -> None:
-    """Write all of it at once, or let nothing of it stay."""
+def _write(file: int, data: bytes, *, write: Callable[[int, bytes], int]) -> None:
+    """Write all of it at once; raises OSError if there was room for a part alone."""
     if write(file, data) != len(data):
-        os.ftruncate(file, size)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC).lower())

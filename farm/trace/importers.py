@@ -8,18 +8,21 @@ Names stay as they are, shares are computed anew. Sources: `traces.md` §11, S0.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from farm.errors import Bad, NoResult, Refused
-from farm.trace import blocks, files, importing_ort
+from farm.trace import blocks, files, importing_ort, sidecar
 from farm.trace.blocks import BlockRow
-from farm.trace.files import Chosen
+from farm.trace.files import Address, Chosen
 from farm.trace.layers import numbered
 from farm.trace.sidecar import About
 
 KNOWN: Final = "known: what `trtexec --exportProfile` writes, a profile of ONNX Runtime"
+
+_JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*[\[{]")
 
 
 class Imported(NamedTuple):
@@ -42,11 +45,21 @@ def opened(word: str) -> Chosen:
     Raises as `read` here and `files.read` do.
     """
     where = files.address(word)
-    if where.path.suffix != ".json":
-        return files.read(where)
+    return chosen(files.content(where.path), where)
+
+
+def chosen(data: bytes, where: Address) -> Chosen:
+    """Return the layer table that an address means of a file that was read.
+
+    Its name tells which kind it is; where that tells nothing, as that of a pipe, its content does.
+    Raises as `read` here and `files.read` do.
+    """
+    suffix = where.path.suffix
+    if suffix != ".json" and (suffix == ".csv" or not _JSON.match(data)):
+        return files.block(data, where)
     if where.number not in (None, 1):
         raise NoResult(f"no block {where.number} in {str(where.path)!r}", why="it has 1")
-    found = read(where.path)
+    found = of_bytes(data, where.path)
     known = about(found, name=where.path.name, written_at="")
     return Chosen(str(where.path), found.rows, 1, 1, known, "")
 
@@ -75,18 +88,21 @@ def read(path: Path) -> Imported:
 
     Raises Refused if there is no such file or nothing here reads it, and Bad if it is damaged.
     """
+    return of_bytes(files.content(path), path)
+
+
+def of_bytes(data: bytes, path: Path) -> Imported:
+    """Return the layers of a foreign profile that was read; raises as `read` does."""
     try:
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise Refused(f"cannot read {str(path)!r}", why=error.strerror or "") from error
+        plain = json.loads(data)
     except (ValueError, RecursionError) as error:
         why = str(error) if isinstance(error, ValueError) else "nested too deeply"
         raise Bad(f"{str(path)!r} is no JSON", why=why) from error
-    if isinstance(data, list) and data and all(isinstance(each, dict) for each in data):
-        if set(data[0]) == {"count"}:
-            return tensorrt(data, name=str(path))
-        if any(each.get("cat") in ("Session", "Node") for each in data):
-            return _onnxruntime(path)
+    if isinstance(plain, list) and plain and all(isinstance(each, dict) for each in plain):
+        if set(plain[0]) == {"count"}:
+            return tensorrt(plain, name=str(path))
+        if any(each.get("cat") in ("Session", "Node") for each in plain):
+            return _onnxruntime(data, path.name)
     raise Refused(f"{str(path)!r} is no layer profile", why=KNOWN)
 
 
@@ -97,7 +113,7 @@ def tensorrt(data: Sequence[Mapping[str, Any]], *, name: str) -> Imported:
     if a number is missing.
     """
     count = data[0]["count"]
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= sidecar.MOST:
         raise Bad(f"{name}: count is {count!r}", why="expected how many iterations were profiled")
     layers = data[1:]
     totals = [_number(each, "timeMs", name) for each in layers]
@@ -118,8 +134,8 @@ def tensorrt(data: Sequence[Mapping[str, Any]], *, name: str) -> Imported:
     return Imported(rows, count, None, "device")
 
 
-def _onnxruntime(path: Path) -> Imported:
-    table = importing_ort.table(path)
+def _onnxruntime(data: bytes, name: str) -> Imported:
+    table = importing_ort.table(data, name=name)
     return Imported(
         blocks.rows_of(table),
         table.iterations,
@@ -137,6 +153,10 @@ def _text(name: object) -> str:
 
 def _number(layer: Mapping[str, Any], key: str, name: str) -> float:
     value = layer.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e300:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (0 <= value < blocks.MOST_MS)
+    ):
         raise Bad(f"{name}: {key} of {layer.get('name')!r} is {value!r}", why="expected a number")
     return float(value)

@@ -4,7 +4,6 @@ Nothing is known of the machine, and no clean run lies beside it: so shares are 
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -17,7 +16,6 @@ from farm.trace.layers import reduce
 
 _DEVICES: Final = {"CPUExecutionProvider": "cpu", "CUDAExecutionProvider": "cuda"}
 _FROM_THIRD: Final = 3
-_LOOKED_AT: Final = 4096
 
 
 class _Pass(NamedTuple):
@@ -32,27 +30,19 @@ class _Pass(NamedTuple):
     clock: Literal["wall"] = "wall"
 
 
-def is_profile(path: Path) -> bool:
-    """Return whether a file begins as a profile of ONNX Runtime does; raises OSError."""
-    with path.open("rb") as file:
-        head = file.read(_LOOKED_AT)
-    return head.lstrip().startswith(b"[") and (
-        b'"cat" : "Session"' in head or b'_kernel_time"' in head
-    )
-
-
-def table(path: Path) -> LayerTable:
+def table(data: bytes, *, name: str) -> LayerTable:
     """Return the nodes of a profile as rows, in the order of their first execution.
 
-    Of three runs or more the first is dropped: it prepares memory. Rows below 10 µs are not
-    reliable, since the profiler counts whole microseconds. Raises Refused if the file cannot be
-    read, Bad if it is no such profile or holds no whole run. Source: `traces.md` §11.
+    data: the file as it was read; name: its own, for messages. Of three runs or more the first is
+    dropped: it prepares memory. Rows below 10 µs are not reliable, since the profiler counts whole
+    microseconds. Raises Bad if it is no such profile,
+    holds no whole run, or tells of times that no run takes. Source: `traces.md` §11.
     """
-    runs = profile.read(path)
+    runs = profile.of_bytes(data, name=name)
     warmup = 1 if len(runs) >= _FROM_THIRD else 0
     found = profile.layers(runs[warmup:])
     if not found.names:
-        raise Bad(f"{path.name} holds no node", why="its runs were not profiled")
+        raise Bad(f"{name} holds no node", why="its runs were not profiled")
     providers = {node.provider for run in runs for node in run.nodes}
     reduced = reduce(
         _Pass(found.names, found.types, found.calls, warmup),

@@ -142,14 +142,18 @@ def overhead(perturbation: float) -> Overhead:
 
 
 def numbered(names: Iterable[str]) -> list[str]:
-    """Return the names in their order; a name that comes again gets `#2`, then `#3` (S0.13)."""
-    found: dict[str, None] = {}
+    """Return the names in their order; a name that comes again gets `#2`, then `#3` (S0.13).
+
+    All are different, also where a name ends so already.
+    """
+    found: dict[str, int] = {}  # each name, and how far its numbers are taken
     for name in names:
-        unique, count = name, 1
+        unique, count = name, found.get(name, 1)
         while unique in found:
             count += 1
             unique = f"{name}#{count}"
-        found[unique] = None
+        found[name] = count
+        found[unique] = 1
     return list(found)
 
 

@@ -5,6 +5,7 @@ Engines fuse layers as they like, so the rows of two precisions or devices need 
 medians says where to look. No verdict follows from two stored tables (`measurement.md` §15).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -124,6 +125,7 @@ def _matched(name: str, base: BlockRow, head: BlockRow) -> Matched:
     ratio = None
     if base.median_ms and head.median_ms is not None:
         ratio = head.median_ms / base.median_ms
+        ratio = ratio if math.isfinite(ratio) else None
     return Matched(
         layer=name,
         base_share_pct=base.share_pct,

@@ -16,6 +16,9 @@ SHORT: Final = "shorter than ten steps of its clock"
 _APART_POINTS: Final = 2.0  # as much as shares of known layers may be off (T8)
 _SKEWED: Final = 1.5  # mean over median
 _COUNTS_PCT: Final = 5.0  # below it a skewed row misleads nobody
+# What the printing of a share takes or gives, in percent, and that of a total, in ms.
+_PRINTED_PCT, _PRINTED_MS = 0.05, 1e-4
+_EXACT: Final = 1e-6  # more than the rounding of floats, and far less than that of print
 _MOST_PERTURBATION: Final = 0.20
 # What a row must take before its time is believed: ten steps of its clock. A wrapper reads the
 # host clock with about 0.1 µs of its own, a hook with about 1 µs; the profiler of ONNX Runtime
@@ -36,6 +39,15 @@ class Timed(Protocol):
     def average_ms(self) -> float: ...
     @property
     def median_ms(self) -> float | None: ...
+
+
+class Totalled(Protocol):
+    """A row with its share and the total that it is the share of."""
+
+    @property
+    def share_pct(self) -> float: ...
+    @property
+    def total_ms(self) -> float: ...
 
 
 class Ranked(NamedTuple):
@@ -68,6 +80,23 @@ def median_shares(rows: Sequence[Timed]) -> list[float | None]:
     if len(known) < len(rows) or not whole:
         return [None] * len(rows)
     return [100.0 * each / whole for each in known]
+
+
+def odd(rows: Sequence[Totalled]) -> str:
+    """Return why the shares of a table are not what shares are, "" if they are.
+
+    They add up to 100 within rows × 0.05, as they are printed (S0.16), and each is the part that
+    its total is of all totals (S0.15), within 2 percentage points and the rounding of the totals.
+    """
+    whole_pct = sum(each.share_pct for each in rows)
+    if abs(whole_pct - 100.0) > len(rows) * _PRINTED_PCT + _EXACT:
+        return f"its shares add up to {whole_pct:.1f} %, and not to 100"
+    whole_ms = sum(each.total_ms for each in rows)
+    if not whole_ms:
+        return ""
+    printed = _PRINTED_PCT + 100.0 * _PRINTED_MS * (len(rows) + 1) / whole_ms
+    apart = (abs(each.share_pct - 100.0 * each.total_ms / whole_ms) for each in rows)
+    return "its shares are not those of its totals" if max(apart) > _APART_POINTS + printed else ""
 
 
 def carried(rows: Sequence[Timed]) -> list[bool]:

@@ -4,16 +4,27 @@
 file that was edited, or that another tool wrote, says what it holds and not more than that.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from farm import schema, writing
-from farm.errors import FarmError, Refused
+from farm.errors import Bad, FarmError, Refused
+from farm.reading import short
 from farm.schema import LayerTable, Stored
 from farm.trace.blocks import Block
+
+# The least that a field can be; the published shape of the file cannot grow a bound.
+_LEAST: Final[Mapping[str, int]] = {
+    **{"batch": 1, "iterations": 1, "warmup_iterations": 0},
+    **{"profiled_ms": 0, "clean_ms": 0, "perturbation": -1},
+}
+MOST: Final = 1 << 53  # of whole numbers, the last that every reader of JSON knows exactly
+_AGREES: Final = 1e-6  # a ratio of the two numbers beside it, and no other
 
 
 class About(Stored, frozen=True, kw_only=True):
@@ -80,6 +91,11 @@ def beside(csv: Path) -> Path:
     """Return where the sidecar of a CSV is; raises Refused if the two were one file, or none."""
     if not csv.name:
         raise Refused("a layer CSV without a name", hint="for example profile_layers.csv")
+    try:
+        csv.name.encode()
+    except UnicodeEncodeError as error:
+        why = "its name is no UTF-8, and the file beside it has to say it"
+        raise Refused(f"{str(csv)!r} cannot be a layer CSV", why=why) from error
     path = csv.with_suffix(".json")
     if path == csv:
         raise Refused(
@@ -106,8 +122,11 @@ def load(csv: Path) -> Sidecar | None:
     return found
 
 
-def add(csv: Path, about: About, block: Block, *, number: int, why: str = "not_probed") -> None:
-    """Write the sidecar anew with one more block; why: the reason of every null in `about`."""
+def added(csv: Path, about: About, block: Block, *, number: int, why: str = "not_probed") -> bytes:
+    """Return the sidecar with one more block, for `put`; why: the reason of every null in `about`.
+
+    Raises Bad for a run that cannot be.
+    """
     before = load(csv) or Sidecar(file=csv.name, blocks=[], null_reasons={})
     entry = Entry(
         **msgspec.structs.asdict(about),
@@ -116,6 +135,8 @@ def add(csv: Path, about: About, block: Block, *, number: int, why: str = "not_p
         bytes=len(block.text.encode()),
         sha256=block.sha256,
     )
+    if odd := impossible(entry):
+        raise Bad(f"{str(csv)!r} cannot hold this table", why=odd)
     place = f"blocks.{len(before.blocks)}"
     unknown = schema.null_paths(msgspec.to_builtins(entry), place)
     found = Sidecar(
@@ -123,8 +144,29 @@ def add(csv: Path, about: About, block: Block, *, number: int, why: str = "not_p
         blocks=[*before.blocks, entry],
         null_reasons=before.null_reasons | dict.fromkeys(unknown, why),
     )
-    pretty = msgspec.json.format(schema.encode(found), indent=2)
-    writing.write(beside(csv), [pretty, b"\n"])
+    return msgspec.json.format(schema.encode(found), indent=2) + b"\n"
+
+
+def put(csv: Path, data: bytes) -> None:
+    """Write the sidecar of a CSV anew, as `added` returned it; raises Refused if it cannot be."""
+    writing.write(beside(csv), [data])
+
+
+def impossible(about: About) -> str:
+    """Return what of this no run can have, "" if nothing is: a field and its number."""
+    for name, least in _LEAST.items():
+        value = getattr(about, name)
+        if value is not None and not least <= value <= MOST:
+            return f"{name} is {short(value)}"
+    profiled, clean, told = about.profiled_ms, about.clean_ms, about.perturbation
+    if told is None:
+        return ""
+    if profiled is None or not clean:
+        return f"perturbation is {told} of no clean iteration"
+    ratio = profiled / clean
+    if not math.isclose(told + 1.0, ratio, rel_tol=_AGREES, abs_tol=_AGREES):
+        return f"perturbation is {told}, and its iterations took {ratio:.4g} times as long"
+    return ""
 
 
 def known(blocks: Sequence[Block], sidecar: Sidecar | None) -> list[Entry | None]:

@@ -1,5 +1,6 @@
 """Layer tables that lie in files: shown, imported, and set side by side."""
 
+import glob
 import json
 import os
 import re
@@ -10,9 +11,9 @@ from typing import NamedTuple
 from msgspec import UNSET, structs
 
 from farm import schema
-from farm.errors import FarmError, Refused, did_you_mean
+from farm.errors import Bad, Refused, did_you_mean
 from farm.reading import short
-from farm.trace import files, importers
+from farm.trace import blocks, files, importers
 from farm.trace.documents import LayersRead
 from farm.trace.files import Address, Chosen
 
@@ -20,6 +21,7 @@ READABLE = (
     "readable now: layer CSVs (FILE#2 is the second block), the layer profiles of TensorRT and "
     "ONNX Runtime, callable JSONs"
 )
+_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
 _TOLD = ("job_id", "batch", "model", "precision", "device", "method", "clock")
 
 
@@ -29,6 +31,15 @@ class Shown(NamedTuple):
     chosen: Chosen
     file: str
     block: int
+
+
+class Source(NamedTuple):
+    """A file as it was read; is_callable: whether it is a callable JSON, ours or another's."""
+
+    word: str
+    where: Address
+    data: bytes
+    is_callable: bool
 
 
 def is_file(word: str) -> bool:
@@ -77,53 +88,77 @@ def _nulls(made: LayersRead) -> list[str]:
     return schema.null_paths({**to_builtins(made), "null_reasons": {}})
 
 
-def check_there(words: Sequence[str]) -> None:
-    """Raise Refused for a word that names no file or no block, with the nearest file."""
-    for each in words:
-        _there(each)
+def opened(words: Sequence[str]) -> list[Source]:
+    """Return the files that the words name, each read once: a pipe gives its bytes only once.
 
-
-def table(word: str) -> Chosen:
-    """Return the layer table that a word means; Refused, saying what can be read, for any other."""
-    _there(word)
+    Raises Refused for a word that names no file, with the nearest one, or no block, and for what
+    cannot be read; Bad for what is too large.
+    """
+    places = [_there(each) for each in words]
     try:
-        return importers.opened(word)
+        data = {path: files.content(path) for path in dict.fromkeys(each.path for each in places)}
     except Refused as error:
-        why = READABLE if error.why in ("", importers.KNOWN) else f"{error.why}; {READABLE}"
-        raise Refused(error.what, why=why, hint=error.hint) from error
+        raise _readable(error) from error
+    return [
+        _source(word, where, data[where.path]) for word, where in zip(words, places, strict=True)
+    ]
 
 
-def kind(word: str) -> str:
+def table(side: Source) -> Chosen:
+    """Return the layer table that a file is; Refused, saying what can be read, for any other."""
+    try:
+        return importers.chosen(side.data, side.where)
+    except Refused as error:
+        raise _readable(error) from error
+
+
+def kind(side: Source) -> str:
     """Return what a file that is no callable JSON is instead, for a message."""
-    path, number = files.address(word)
-    if number is not None and is_callable(str(path)):
+    if side.is_callable:
         return "none: it has no blocks"
-    if path.suffix == ".csv":
+    if side.where.path.suffix == ".csv" or side.data.startswith(blocks.HEADER.encode()):
         return "a layer CSV"
     try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        data = json.loads(side.data)
+    except (ValueError, RecursionError):
         return "none"
     if isinstance(data, dict) and isinstance(data.get("schema"), str):
         return f"of schema {short(data['schema'])}"
     return "a layer profile" if isinstance(data, list) else "none"
 
 
-def is_callable(word: str) -> bool:
-    """Whether a word names a callable JSON; a file that cannot be read is none."""
+def _source(word: str, where: Address, data: bytes) -> Source:
     from farm import interchange
 
+    if _OBJECT.match(data) is None:
+        return Source(word, where, data, is_callable=False)
+    if len(data) > interchange.LIMIT_BYTES:
+        what = f"{word}: larger than {interchange.LIMIT_BYTES >> 20} MiB"
+        raise Bad(what, why="no JSON object that is read here is")
     try:
-        data = json.loads(Path(word).read_bytes())
-    except (OSError, ValueError, RecursionError, FarmError):
-        return False
-    return interchange.is_callable(data)
+        return Source(word, where, data, is_callable=interchange.is_callable(json.loads(data)))
+    except (ValueError, RecursionError):
+        return Source(word, where, data, is_callable=False)
+
+
+def _readable(error: Refused) -> Refused:
+    """Return the error with what can be read."""
+    why = READABLE if error.why in ("", importers.KNOWN) else f"{error.why}; {READABLE}"
+    return Refused(error.what, why=why, hint=error.hint)
 
 
 def _there(word: str) -> Address:
     """Return the file that a word names, and which block of it."""
     where = files.address(word)
     if not where.path.name or not os.path.lexists(where.path):
-        near = sorted(each.name for each in where.path.parent.glob(f"*{where.path.suffix}"))
-        raise Refused(f"no file {short(word)}", hint=did_you_mean(where.path.name, near))
+        raise Refused(f"no file {short(word)}", hint=did_you_mean(where.path.name, _near(where)))
     return where
+
+
+def _near(where: Address) -> list[str]:
+    """Return the files of that kind in the folder, if there is one."""
+    try:
+        found = where.path.parent.glob(f"*{glob.escape(where.path.suffix)}")
+        return sorted(each.name for each in found)
+    except OSError:  # a name that is too long for any folder
+        return []

@@ -106,7 +106,9 @@ def printed(chosen: "Chosen") -> list[str | Table]:
         Column("total", "ms", right=True, spare=1),
         *([Column("of clean", "ms", right=True)] if clean else []),
     )
-    carried = shares.carried(chosen.rows)
+    wrong = shares.odd(chosen.rows)
+    # shares that are wrong are apart from their medians for no reason of the model's
+    carried = [False] * len(chosen.rows) if wrong else shares.carried(chosen.rows)
     told = (about.method, about.clock) if about is not None else (None, None)
     short = [
         shares.is_short(row.median_ms, method=told[0], clock=told[1]) and not odd
@@ -123,7 +125,7 @@ def printed(chosen: "Chosen") -> list[str | Table]:
     notes = ["sorted by share; the file has them in the order of execution"]
     if about is not None:
         notes.append(f"over {words.count(about.iterations, 'profiled iteration')}")
-    notes += [chosen.doubt] if chosen.doubt else []
+    notes += [each for each in (wrong, chosen.doubt) if each]
     run = [each for each in _run(about) if each != Path(chosen.name).name]
     title = ", ".join([chosen.name, *run])
     notes += [SHARES, *(_clean_notes(why for _, why in clean) if clean else [])]

@@ -12,6 +12,7 @@ from farm.cli.talk import Talk, current_folder
 from farm.errors import NoVerdict, Refused
 
 if TYPE_CHECKING:
+    from farm.cli.profile.layer_files import Source
     from farm.trace.documents import LayersTaken
 
 _EXAMPLES = (
@@ -147,13 +148,13 @@ def compare(talk: Talk, before: str, after: str, fail_on: str) -> None:
     """
     from farm.cli.profile import layer_files
 
-    layer_files.check_there([before, after])
-    kinds = [layer_files.is_callable(each) for each in (before, after)]
+    sides = layer_files.opened([before, after])
+    kinds = [each.is_callable and each.where.number is None for each in sides]
     if any(kinds) and not all(kinds):
-        one, other = (before, after) if kinds[0] else (after, before)
-        why = f"{one!r} is a callable JSON, and {other!r} is {layer_files.kind(other)}"
+        one, other = sides if kinds[0] else sides[::-1]
+        why = f"{one.word!r} is a callable JSON, and {other.word!r} is {layer_files.kind(other)}"
         raise Refused("these two cannot be compared", why=why)
-    shown = _callables(talk, before, after) if all(kinds) else _layers(talk, before, after)
+    shown = _callables(talk, sides) if all(kinds) else _layers(talk, sides)
     if fail_on == "incomparable":
         raise NoVerdict(f"{shown}: no verdict", why="the two were not measured in turns")
 
@@ -185,6 +186,7 @@ def _show_file(ctx: click.Context, word: str, csv: Path) -> None:
 
     from farm import schema
     from farm.cli.profile import layer_files, layer_views
+    from farm.trace import shares
 
     idle = _OF_A_RUN if word.endswith(".json") else (*_OF_A_RUN, "profile_output")
     for param in ctx.command.params:
@@ -197,6 +199,8 @@ def _show_file(ctx: click.Context, word: str, csv: Path) -> None:
     talk: Talk = ctx.obj
     console = talk.console()
     if talk.as_json:
+        if wrong := shares.odd(found.chosen.rows):
+            console.warn(f"{found.chosen.name}: {wrong}")
         console.document(schema.encode(layer_files.document(found)))
         return
     console.show(*layer_views.printed(found.chosen))
@@ -204,14 +208,17 @@ def _show_file(ctx: click.Context, word: str, csv: Path) -> None:
         console.say(f"appended to {found.file}#{found.block}")
 
 
-def _layers(talk: Talk, before: str, after: str) -> str:
+def _layers(talk: Talk, sides: "list[Source]") -> str:
     from farm import schema
     from farm.cli.profile import layer_files, layer_views
-    from farm.trace import matching
+    from farm.trace import matching, shares
 
-    base, head = layer_files.table(before), layer_files.table(after)
+    base, head = [layer_files.table(each) for each in sides]
     found = matching.compare(base, head)
     console = talk.console()
+    for each in (base, head):
+        if wrong := shares.odd(each.rows):
+            console.warn(f"{each.name}: {wrong}")
     if differs := matching.other_work(base, head):
         console.warn(f"these are shares of different work: {differs}")
     if talk.as_json:
@@ -221,12 +228,12 @@ def _layers(talk: Talk, before: str, after: str) -> str:
     return found.verdict
 
 
-def _callables(talk: Talk, before: str, after: str) -> str:
+def _callables(talk: Talk, sides: "list[Source]") -> str:
     from farm import interchange, schema
     from farm.cli.profile import layer_views
 
-    sides = [interchange.read(Path(each)) for each in (before, after)]
-    found = interchange.compare_callables(*sides)
+    documents = [interchange.of_bytes(each.data, name=str(each.where.path)) for each in sides]
+    found = interchange.compare_callables(*documents)
     console = talk.console()
     if talk.as_json:
         console.document(schema.encode(found))

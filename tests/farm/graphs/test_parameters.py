@@ -154,6 +154,18 @@ def test_without_parameters_the_inputs_decide(tmp_path: Path) -> None:
     assert "unspecified" == graphs.precision(graphs.read(nothing))
 
 
+def test_what_is_filled_for_nobody_fills_nothing(tmp_path: Path) -> None:
+    """A `ConstantOfShape` without an output is odd, and no reason to tell nothing of the rest."""
+    graph = _graph(
+        tmp_path,
+        [node("ConstantOfShape", "n", ""), node("MatMul", "x w", "y")],
+        n=np.array([4, 3]),
+        w=np.ones((8, 8), np.float32),
+    )
+
+    assert ({"w"}, {"n"}) == _split(graph)
+
+
 @pytest.mark.parametrize(
     ("dtype", "word"), [("float32", "fp32"), ("bfloat16", "bf16"), ("int64", "int64")]
 )

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from farm.errors import Bad, Refused
 from farm.graphs import profile
+from tests.farm.counted import lines_run
 
 
 def event(
@@ -108,6 +110,59 @@ def test_a_node_that_runs_others_keeps_its_own_time(tmp_path: Path) -> None:
         each.name: each.own_us for each in found.nodes
     }
     assert ["before", "outer", "inner", "deep"] == [each.name for each in found.nodes]
+
+
+def test_a_node_whose_inside_took_longer_has_no_time_of_its_own(tmp_path: Path) -> None:
+    """Times are whole microseconds, and nodes may run side by side: none is less than nothing."""
+    path = written(
+        tmp_path / "p.json",
+        [
+            event("one", 10, 4, op="Relu"),
+            event("other", 10, 4, op="Relu", number=1),
+            event("loop", 9, 6, op="Loop", number=2),
+            event("outer", 8, 9, op="If", number=3),
+            event("model_run", 0, 20),
+        ],
+    )
+
+    (found,) = profile.read(path)
+
+    assert {"outer": 1, "loop": 0, "one": 4, "other": 4} == {
+        each.name: each.own_us for each in found.nodes
+    }
+
+
+def test_nodes_of_a_run_that_failed_belong_to_no_other(tmp_path: Path) -> None:
+    """It leaves no event of its own; its nodes began before the run that comes next."""
+    failed = run(0, ("a", "Conv", 30), ("b", "Relu", 5))[:-1]
+    path = written(tmp_path / "p.json", [*failed, *run(35, ("a", "Conv", 20))])
+
+    (found,) = profile.read(path)
+
+    assert [("a", 35, 20)] == [(each.name, each.start_us, each.own_us) for each in found.nodes]
+
+
+def test_what_ended_in_one_run_is_within_no_node_of_another(tmp_path: Path) -> None:
+    """Also where the clock of the second begins anew."""
+    again = [event("loop", 0, 20, op="Loop", number=1), event("model_run", 0, 25)]
+    path = written(tmp_path / "p.json", [*run(0, ("a", "Conv", 15)), *again])
+
+    _, found = profile.read(path)
+
+    assert [("loop", 20)] == [(each.name, each.own_us) for each in found.nodes]
+
+
+def test_nodes_within_nodes_are_looked_at_once(tmp_path: Path) -> None:
+    """However many begin together: twice as many are twice the work, where they were four times."""
+
+    def work(count: int) -> int:
+        nested = [event(f"n{at}", 0, at + 1, op="Loop", number=at) for at in range(count)]
+        path = written(tmp_path / "p.json", [*nested, event("model_run", 0, count)])
+        (found,) = profile.read(path)
+        assert {1} == {each.own_us for each in found.nodes}
+        return lines_run(lambda: profile.read(path))
+
+    assert work(400) < 2.5 * work(200)
 
 
 def test_nodes_of_one_name_stay_apart(tmp_path: Path) -> None:
@@ -212,6 +267,65 @@ def test_what_is_no_profile_is_bad(tmp_path: Path, text: str, what: str) -> None
         profile.read(path)
 
     assert caught.value.what.startswith(what)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("dur", -50), ("ts", -1), ("dur", 2**43 + 1), ("ts", 10**17), ("dur", 1e15), ("dur", None)],
+)
+def test_a_time_that_no_profile_has_is_bad(
+    tmp_path: Path, field: str, value: float | None, last: bool
+) -> None:
+    """Below zero, or above 100 days; also on the last line, which nothing was cut off from."""
+    odd = {**event("model_run", 100, 50), field: value}
+    path = written(
+        tmp_path / "p.json",
+        [*run(0, ("a", "Conv", 30)), odd, *([] if last else run(200, ("a", "Conv", 30)))],
+    )
+
+    with pytest.raises(Bad, match=r"p\.json: line 4 is no event"):
+        profile.read(path)
+
+
+@pytest.mark.parametrize(("took", "fits"), [(2**41 - 1, True), (2**41, False)])
+def test_times_that_add_up_to_more_than_any_profile_are_bad(
+    tmp_path: Path, took: int, fits: bool
+) -> None:
+    """Their sums are exact, as int64 and as float64 in nanoseconds: 2^43 µs are 2^53 ns."""
+    nodes = [event("a", 0, took, op="Conv"), event("b", 0, took, op="Conv", number=1)]
+    path = written(tmp_path / "p.json", [*nodes, event("model_run", 0, 2 * took + 1)])
+
+    if not fits:
+        with pytest.raises(Bad, match="its times add up to 8796093022209 µs"):
+            profile.read(path)
+        return
+    found = profile.layers(profile.read(path))
+    assert [[1000 * took], [1000 * took]] == found.layer_ns.tolist()
+    assert 4 * took + 1 == float(found.layer_ns.sum() + found.run_ns.sum()) / 1000
+
+
+def test_runs_with_no_node_in_common_are_no_profile_of_one_model() -> None:
+    """Their matrix would be as large as the square of the file, and nearly empty."""
+    nothing = Raw(b"[]")
+    runs = [
+        profile.GraphRun(5, [profile.NodeRun(f"n{at}", "Add", "0", "", 0, 5, nothing, nothing)])
+        for at in range(12_000)
+    ]
+
+    with pytest.raises(Bad, match="12000 nodes in 12000 runs are no profile of one model"):
+        profile.layers(runs)
+    assert (1000, 1000) == profile.layers(runs[:1000]).layer_ns.shape
+
+
+def test_a_file_that_was_read_already_is_read_alike(tmp_path: Path) -> None:
+    path = written(tmp_path / "p.json", run(0, ("a", "Conv", 30)))
+
+    found = profile.of_bytes(path.read_bytes(), name="p.json")
+
+    assert [(40, [30])] == [(each.total_us, [one.own_us for one in each.nodes]) for each in found]
+    with pytest.raises(Bad, match=r"p\.json holds no whole run"):
+        profile.of_bytes(b"[]", name="p.json")
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

@@ -88,6 +88,20 @@ def test_weights_elsewhere_are_refused(tmp_path: Path, location: str) -> None:
     assert "not beside it" in caught.value.why
 
 
+@pytest.mark.parametrize("start", ["-1", "x", "9" * 19, "9" * 5000])
+def test_weights_that_begin_nowhere_are_refused(tmp_path: Path, start: str) -> None:
+    """No file is that long, and a number of thousands of digits is no reason to fail."""
+    path = drawn.mlp(tmp_path / "net.onnx", external="net.weights")
+    model = onnx.load(path, load_external_data=False)
+    model.graph.initializer[0].external_data.add(key="offset", value=start)
+    path.write_bytes(model.SerializeToString())
+
+    with pytest.raises(Refused, match=r"net.onnx is no ONNX model") as caught:
+        graphs.read(path)
+
+    assert f"begin at '{start[:20]}'" in caught.value.why
+
+
 def test_inner_graphs_are_read_too(tmp_path: Path) -> None:
     """The nodes and weights of both branches of an `If` belong to the whole."""
     branches = [
@@ -164,6 +178,22 @@ def test_constant_nodes_are_weights(tmp_path: Path) -> None:
     assert (4, 4) == found["k"].dims
     assert (4, 3) == found["f"].dims
     assert "g" not in found  # its size depends on what the graph is called with
+
+
+def test_what_is_filled_for_nobody_is_no_weight(tmp_path: Path) -> None:
+    """A `ConstantOfShape` without an output is odd, and no reason to read no further."""
+    path = drawn.save(
+        tmp_path / "net.onnx",
+        [
+            node("ConstantOfShape", "n", "", value=numpy_helper.from_array(np.ones(1, "f"), "")),
+            node("Identity", "x", "y"),
+        ],
+        inputs=[("x", FLOAT, [1, 4])],
+        outputs=[("y", FLOAT, [1, 4])],
+        weights={"n": np.array([4, 3])},
+    )
+
+    assert ["n"] == [each.name for each in graphs.read(path).weights]
 
 
 def test_an_initializer_among_the_inputs_is_no_input(tmp_path: Path) -> None:

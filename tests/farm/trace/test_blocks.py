@@ -140,6 +140,7 @@ def test_another_tool_s_file_is_read_too() -> None:
         (f"{blocks.HEADER}\na,1_0,1,1,1,1\n", "f.csv: line 2: '1_0' is no number"),
         (f"{blocks.HEADER}\na,1,٣,1,1,1\n", "f.csv: line 2: '٣' is no number"),
         (f"{blocks.HEADER}\na,1,1,-1,1,1\n", "f.csv: line 2: '-1' is negative"),
+        (f"{blocks.HEADER}\na,1,1,1,1,1e300\n", "f.csv: line 2: '1e300' is no time"),
         (f"{blocks.HEADER}\na,300,1,1,1,1\n", "f.csv: line 2: a share of 300 %"),
         (f'{blocks.HEADER}\n"a,1,1,1,1,1\n', "f.csv: line 2 is no CSV"),
     ],

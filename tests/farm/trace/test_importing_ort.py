@@ -24,9 +24,13 @@ def _profile(tmp_path: Path, *times: int, nodes: Sequence[tuple[str, str, int]] 
     return written(tmp_path / "p.json", events)
 
 
+def _table(path: Path) -> schema.LayerTable:
+    return importing_ort.table(path.read_bytes(), name=path.name)
+
+
 def test_the_rows_are_the_nodes_in_their_order(tmp_path: Path) -> None:
     """Shares of the whole; a name that comes again gets `#2`; the type is the operator."""
-    table = importing_ort.table(_profile(tmp_path, 1, 1))
+    table = _table(_profile(tmp_path, 1, 1))
 
     assert ["conv", "relu", "relu#2"] == [each.layer for each in table.rows]
     assert ["Conv", "Relu", "Relu"] == [each.type for each in table.rows]
@@ -38,7 +42,7 @@ def test_the_rows_are_the_nodes_in_their_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("runs", "dropped"), [(1, 0), (2, 0), (3, 1), (5, 1)])
 def test_the_first_of_three_runs_is_dropped(tmp_path: Path, runs: int, dropped: int) -> None:
     """It prepares memory, and is far too long; where there are few runs, it is all one has."""
-    table = importing_ort.table(_profile(tmp_path, 9, *[1] * (runs - 1)))
+    table = _table(_profile(tmp_path, 9, *[1] * (runs - 1)))
 
     assert (dropped, runs - dropped) == (table.warmup_iterations, table.iterations)
     assert (0.06 if dropped else (9 + runs - 1) / runs * 0.06) == pytest.approx(
@@ -48,7 +52,7 @@ def test_the_first_of_three_runs_is_dropped(tmp_path: Path, runs: int, dropped: 
 
 def test_rows_of_less_than_ten_microseconds_are_not_reliable(tmp_path: Path) -> None:
     """The profiler counts whole microseconds."""
-    table = importing_ort.table(_profile(tmp_path, 1, 1, 1))
+    table = _table(_profile(tmp_path, 1, 1, 1))
 
     assert [True, False, True] == [each.reliable for each in table.rows]
 
@@ -56,7 +60,7 @@ def test_rows_of_less_than_ten_microseconds_are_not_reliable(tmp_path: Path) -> 
 @pytest.mark.seed("S0.33")
 def test_nothing_is_said_of_a_clean_run(tmp_path: Path) -> None:
     """No clean run lies beside it, so nothing is scaled to one; and each null has its reason."""
-    table = importing_ort.table(_profile(tmp_path, 1, 1, 1))
+    table = _table(_profile(tmp_path, 1, 1, 1))
 
     assert (None, None) == (table.clean_ms, table.perturbation)
     assert [None] * 3 == [each.scaled_ms for each in table.rows]
@@ -67,15 +71,7 @@ def test_nothing_is_said_of_a_clean_run(tmp_path: Path) -> None:
 def test_runs_without_nodes_are_bad(tmp_path: Path) -> None:
     """A profile of which only the session was kept has no layers."""
     with pytest.raises(Bad, match="holds no whole run"):
-        importing_ort.table(_profile(tmp_path, 1, 1, nodes=()))
-
-
-def test_a_profile_is_known_by_its_beginning(tmp_path: Path) -> None:
-    other = tmp_path / "other.json"
-    other.write_text('[{"count": 3}, {"name": "conv", "timeMs": 1.0}]')
-
-    assert importing_ort.is_profile(_profile(tmp_path, 1))
-    assert not importing_ort.is_profile(other)
+        _table(_profile(tmp_path, 1, 1, nodes=()))
 
 
 def test_a_real_profile_is_read() -> None:
@@ -84,9 +80,8 @@ def test_a_real_profile_is_read() -> None:
     if not path.is_file():
         pytest.skip("the shared data are not here")
 
-    table = importing_ort.table(path)
+    table = _table(path)
 
-    assert importing_ort.is_profile(path)
     assert ["y_nchwc", "ReorderOutput", "gap", "sm"] == [each.layer for each in table.rows]
     assert (1, 4) == (table.warmup_iterations, table.iterations)
     assert 100.0 == pytest.approx(sum(each.share_pct for each in table.rows))

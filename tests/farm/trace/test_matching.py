@@ -48,14 +48,19 @@ def test_no_verdict_follows_and_only_shares_are_said_to_compare() -> None:
 
 
 def test_a_median_that_a_file_lacks_and_one_of_zero_give_no_ratio() -> None:
-    base = chosen("a", {"none": (50.0, None), "zero": (50.0, 0.0), "gone": (0.0, None)})
-    head = chosen("b", {"none": (50.0, 1.0), "zero": (50.0, 1.0)})
+    """Nor one that is so small that no number holds the ratio."""
+    base = chosen(
+        "a",
+        {"none": (50.0, None), "zero": (50.0, 0.0), "tiny": (0.0, 1e-300), "gone": (0.0, None)},
+    )
+    head = chosen("b", {"none": (50.0, 1.0), "zero": (50.0, 1.0), "tiny": (0.0, 1e299)})
 
     found = matching.compare(base, head)
 
-    assert [None, None] == [each.median_ratio for each in found.matched]
+    assert [None, None, None] == [each.median_ratio for each in found.matched]
     assert found.null_reasons["matched.0.base_median_ms"].startswith("not_supported")
-    assert "below_resolution" == found.null_reasons["matched.1.median_ratio"]
+    for at in (1, 2):
+        assert "below_resolution" == found.null_reasons[f"matched.{at}.median_ratio"]
     assert found.null_reasons["only_base.0.median_ms"].startswith("not_supported")
     schema.encode(found)
 

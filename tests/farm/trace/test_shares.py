@@ -3,11 +3,13 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from farm.trace import shares
+from farm.trace import blocks, shares
+from farm.trace.blocks import BlockRow
 from tests.farm.trace.passes import PASSES, ns, table
 
 
@@ -109,3 +111,61 @@ def test_rows_and_rest_add_up_to_a_clean_iteration(
 def test_a_rest_that_is_unknown_or_none_leaves_all_to_the_rows(rest: float | None) -> None:
     """Rows that ran side by side may take more than the iteration did."""
     assert 1.0 == shares.attributed(5.0, rest)
+
+
+# ── shares that are none ─────────────────────────────────────────────────────────────────────────
+
+
+def printed(*rows: tuple[float, float]) -> list[BlockRow]:
+    """Return rows of a file, each with its share and its total."""
+    return [
+        BlockRow(
+            layer=f"l{at}",
+            share_pct=share,
+            average_ms=total,
+            median_ms=total,
+            std_ms=None,
+            total_ms=total,
+        )
+        for at, (share, total) in enumerate(rows)
+    ]
+
+
+@pytest.mark.seed("S0.16")
+@pytest.mark.parametrize(
+    ("shares_pct", "said"),
+    [
+        ((60.0, 40.0), ""),
+        ((60.0, 40.1), ""),
+        ((60.0, 40.2), "its shares add up to 100.2 %, and not to 100"),
+        ((60.0, 39.8), "its shares add up to 99.8 %, and not to 100"),
+        ((90.0, 90.0), "its shares add up to 180.0 %, and not to 100"),
+        ((0.0, 0.0), "its shares add up to 0.0 %, and not to 100"),
+    ],
+)
+def test_shares_that_do_not_add_up_are_odd(shares_pct: tuple[float, float], said: str) -> None:
+    """To 100, within half a tenth for each row."""
+    first, second = shares_pct
+
+    assert said == shares.odd(printed((first, 6.0), (second, 4.0)))
+
+
+@pytest.mark.seed("S0.15")
+def test_shares_of_something_else_than_the_totals_are_odd() -> None:
+    """They add up, and yet each is the part of something else; two points mislead nobody."""
+    assert "" == shares.odd(printed((62.0, 6.0), (38.0, 4.0)))
+    assert "its shares are not those of its totals" == shares.odd(printed((75.0, 5.0), (25.0, 5.0)))
+    assert "" == shares.odd(printed((75.0, 0.0), (25.0, 0.0)))
+
+
+@pytest.mark.seed("S0.15", "S0.16")
+@given(PASSES)
+@example([[140], [160]])  # of 46.7 and 53.3 %, and yet 0.0001 and 0.0002 ms where they are printed
+def test_no_table_that_is_printed_here_is_odd(times: list[list[int]]) -> None:
+    """Whatever its times are: nor as it was measured, nor as it is read from the file."""
+    made = table([f"l{at}" for at in range(len(times))], np.array(times, dtype=np.int64))
+    text = blocks.text(blocks.rows_of(made), iterations=made.iterations)
+
+    (block,) = blocks.split(text, name="f.csv")
+
+    assert ("", "") == (shares.odd(made.rows), shares.odd(block.rows))

@@ -7,7 +7,7 @@ import pytest
 
 from farm import schema
 from farm.errors import Refused
-from farm.trace import sidecar
+from farm.trace import files, sidecar
 from farm.trace.blocks import Block
 from tests.farm.trace.test_files import appended
 
@@ -94,3 +94,58 @@ def test_a_sidecar_of_an_earlier_release_is_read_without_its_rest(tmp_path: Path
 
     assert found is not None
     assert msgspec.UNSET is found.blocks[0].unattributed_ms
+
+
+def _edited(csv: Path, **more: object) -> None:
+    """Change what the sidecar says of its first block."""
+    beside = sidecar.beside(csv)
+    document = msgspec.json.decode(beside.read_bytes())
+    document["blocks"][0] |= more
+    beside.write_bytes(msgspec.json.encode(document))
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"iterations": -10}, "iterations is -10"),
+        ({"iterations": 2**53 + 1}, "iterations is 9007199254740993"),
+        ({"warmup_iterations": -1}, "warmup_iterations is -1"),
+        ({"batch": 0}, "batch is 0"),
+        ({"clean_ms": -2}, "clean_ms is -2"),
+        ({"profiled_ms": -0.05}, "profiled_ms is -0.05"),
+        ({"perturbation": -5}, "perturbation is -5"),
+        ({"perturbation": 5}, "perturbation is 5.0, and its iterations took 1 times as long"),
+        ({"clean_ms": 0}, "of no clean iteration"),
+        ({"profiled_ms": 1e300}, "profiled_ms is 1e+300"),
+    ],
+)
+def test_a_run_with_numbers_that_cannot_be_is_a_doubt(
+    tmp_path: Path, more: dict[str, object], why: str
+) -> None:
+    """The digest fits, and yet nobody measured that; the other blocks are believed as before."""
+    csv = tmp_path / "f.csv"
+    for name in "ab":
+        appended(csv, name)
+    _edited(csv, **more)
+
+    first, second = (files.read(files.Address(csv, number)) for number in (1, 2))
+
+    assert (None, "") == (first.about, second.doubt)
+    assert first.doubt.startswith("f.json says of this block what cannot be: ")
+    assert why in first.doubt
+    assert [] == files.of_clean(first)
+    assert second.about is not None
+    assert 3 == appended(csv, "c")
+
+
+def test_what_can_be_is_no_doubt(tmp_path: Path) -> None:
+    """The least of each field, and more time in rows that ran side by side than passed."""
+    csv = tmp_path / "f.csv"
+    appended(csv, "a")
+    least = {"iterations": 1, "warmup_iterations": 0, "batch": 1, "unattributed_ms": -0.5}
+    times = {"profiled_ms": 0.0, "clean_ms": 0.1, "perturbation": -1.0}
+    _edited(csv, **least, **times)
+
+    found = files.read(files.Address(csv, 1))
+
+    assert ("", True) == (found.doubt, found.about is not None)

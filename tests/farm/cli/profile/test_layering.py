@@ -1,6 +1,8 @@
 """`farm profile layers` and `compare`: what the verbs say of files, and in their help."""
 
 import json
+import os
+import threading
 
 import pytest
 
@@ -105,6 +107,7 @@ def test_where_to_append_means_nothing_for_a_block_that_is_shown(here, farm, trt
         ("odd.csv", 2, "no layer CSV"),
         ("good.csv#2", 3, "no block 2"),
         ("good.csv#0", 2, "names no block"),
+        (f"good.csv#{'9' * 5000}", 2, "names no block"),
     ],
 )
 def test_a_file_that_cannot_be_shown_says_why(here, farm, word, code, holds) -> None:
@@ -117,6 +120,35 @@ def test_a_file_that_cannot_be_shown_says_why(here, farm, word, code, holds) -> 
     said = farm("profile", "layers", word)
 
     assert (code, "", True) == (said.code, said.out, holds in said.err), said.err
+
+
+def test_shares_that_are_none_are_told_and_blamed_on_no_iteration(here, farm) -> None:
+    """A block of another tool whose shares add up to 180 %, where every iteration is like the
+    others; as JSON, the warning stands beside the document."""
+    row = "{},90.0,1.0,1.0,0.0,10.0\n"
+    (here / "f.csv").write_text(f"{blocks.HEADER}\n" + row.format("a") + row.format("b"))
+    wrong = "its shares add up to 180.0 %, and not to 100"
+
+    shown = farm("profile", "layers", "f.csv")
+    as_json = farm("profile", "layers", "f.csv", "--json")
+    compared = farm("profile", "compare", "f.csv", "f.csv")
+
+    assert (0, "") == (shown.code, shown.err)
+    assert wrong in shown.out.splitlines()
+    assert ("~" in shown.out, "slow iterations" in shown.out) == (False, False)
+    assert (0, f"warning: f.csv#1: {wrong}\n") == (as_json.code, as_json.err)
+    assert (0, f"warning: f.csv#1: {wrong}\n" * 2) == (compared.code, compared.err)
+
+
+def test_an_import_that_cannot_be_read_again_leaves_the_csv_alone(here, farm, trt) -> None:
+    farm("profile", "layers", trt)
+    before = (here / "profile_layers.csv").read_bytes()
+    (here / "long.json").write_text(json.dumps([TRT[0], {**TRT[1], "name": "x" * 200_000}]))
+
+    said = farm("profile", "layers", "long.json")
+
+    assert (1, "", True) == (said.code, said.out, "it could not be read again" in said.err)
+    assert before == (here / "profile_layers.csv").read_bytes()
 
 
 # ── compare ──────────────────────────────────────────────────────────────────────────────────────
@@ -179,6 +211,33 @@ def test_what_cannot_be_compared_says_what_can_be_read(here, farm, trt) -> None:
         said = farm("profile", "compare", word, trt)
 
         assert (2, "", True) == (said.code, said.out, "readable now: layer CSVs" in said.err)
+
+
+def test_pipes_are_compared_as_files_are(here, farm, trt) -> None:
+    """`<(…)` of a shell: each gives its bytes once, and its name says nothing."""
+    (here / "a.csv").write_text(f"{blocks.HEADER}\na,100.0,1,1,1,1\n")
+    document = interchange.encode(calls.document([10.0, 10.0, 10.0]))
+    (here / "one.json").write_bytes(document)
+
+    def compared(data: bytes, other: str):
+        pipe = here / "63"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_bytes, args=(data,))
+        writer.start()
+        said = farm("profile", "compare", "63", other)
+        writer.join(10)
+        pipe.unlink()
+        return said
+
+    table = compared((here / "a.csv").read_bytes(), "a.csv")
+    foreign = compared((here / trt).read_bytes(), "a.csv")
+    callables = compared(document, "one.json")
+    mixed = compared((here / "a.csv").read_bytes(), "one.json")
+
+    assert (0, True) == (table.code, "1 layer in both" in table.out), table.err
+    assert (0, True) == (foreign.code, "conv + relu" in foreign.out), foreign.err
+    assert (0, True) == (callables.code, "ratio    1.000" in callables.out), callables.err
+    assert (2, True) == (mixed.code, "'63' is a layer CSV" in mixed.err)
 
 
 def test_two_callable_jsons_are_compared_as_such(here, farm) -> None:
