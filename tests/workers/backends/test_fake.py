@@ -128,7 +128,8 @@ _STRIKE = (
     "import sys, time\nfrom types import SimpleNamespace as N\nfrom farm.schema import Protocol\n"
     "from workers import backends\n"
     "w = N(backend='fake', backend_options={'fail': sys.argv[1], 'fail_at': 'load'})\n"
-    "backends.load(N(job=N(workload=w, protocol=Protocol()), index=0), clock=time.perf_counter_ns)\n"
+    "job = N(workload=w, protocol=Protocol())\n"
+    "backends.load(N(job=job, index=0), clock=time.perf_counter_ns)\n"
 )
 
 
