@@ -12,6 +12,7 @@ FarmError                     something to say: what happened, why, what to do n
 An exception that is none of these is our bug and ends a command with 70.
 """
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final
 
@@ -80,6 +81,13 @@ class Stopped(FarmError):
     """Somebody wants us to stop; what was submitted stays open for `farm resume`."""
 
     exit_code = INTERRUPTED
+
+
+# The kind of error that a command of ours ended with; a bug of ours has none.
+BY_CODE: Final[Mapping[int, type[FarmError]]] = {
+    each.exit_code: each
+    for each in (Bad, Refused, NoResult, Unreachable, NoVerdict, TimedOut, Stopped)
+}
 
 
 def did_you_mean(word: str, known: list[str]) -> str:

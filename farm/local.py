@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from farm import broker, embedded
-from farm.errors import FarmError, NoResult, Refused, TimedOut, Unreachable
+from farm.errors import BY_CODE, FarmError, NoResult, Refused, TimedOut, Unreachable
 from farm.ledger import Ledger, Slot
 from farm.report.words import count
 from farm.store import place
@@ -30,7 +30,8 @@ _SPOOL_S: Final = 60.0
 _STEP_S: Final = 0.2
 WAITING: Final = "waiting for a device: "  # what an agent's log says while another farm has it
 _AGENT_RESTARTS: Final = 5
-_BY_CODE: Final[dict[int, type[FarmError]]] = {2: Refused, 3: NoResult, 4: Unreachable}
+# What a second start would not change; whatever else an agent ends with may pass.
+_FOR_GOOD: Final = (Refused.exit_code, NoResult.exit_code, Unreachable.exit_code)
 
 
 class Here(NamedTuple):
@@ -56,7 +57,7 @@ class Agents:
         if code is None:
             return
         self._restarts += 1
-        if self._restarts > _AGENT_RESTARTS or code in _BY_CODE:
+        if self._restarts > _AGENT_RESTARTS or code in _FOR_GOOD:
             raise said(self.current.tail(), code, who="the agent of this machine")
         self.current = self._start()
 
@@ -222,7 +223,7 @@ def said(text: str, code: int, *, who: str) -> FarmError:
     """Return the last error in what a program printed as one of ours: what, why and hint."""
     lines = text.splitlines() or [""]
     starts = [at for at, line in enumerate(lines) if line.startswith("error: ")]
-    kind = _BY_CODE.get(code)
+    kind = BY_CODE.get(code)
     if kind is None or not starts:
         return FarmError(f"{who} keeps ending with {code}", why=lines[-1])
     what, *rest = lines[starts[-1] :]

@@ -6,6 +6,7 @@ which knows the file and the path (`matrix.precision[0]`), so every mistake is n
 
 import datetime
 import hashlib
+import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ from farm.errors import Refused, did_you_mean
 
 LIMIT_BYTES: Final = 256 * 1024
 LIMIT_VALUES: Final = 100_000  # after aliases are followed: ten lines can stand for a billion
+_HALF: Final = re.compile("[\ud800-\udfff]")
 _TAGS: Final = ("str", "int", "float", "bool", "null", "timestamp", "merge", "map", "seq")
 
 
@@ -231,7 +233,13 @@ def _size(node: yaml.Node, loader: yaml.SafeLoader, seen: dict[int, int]) -> int
 
 
 def _check_tag(node: yaml.Node, loader: yaml.SafeLoader) -> None:
-    """Refuse tags of other types, and words that are tagged as what they are not."""
+    """Refuse tags of other types, words that are tagged as what they are not, and no UTF-8.
+
+    An escape can write half a character, which no document could say again.
+    """
+    if isinstance(node, yaml.ScalarNode) and _HALF.search(node.value):
+        problem = f"{short(node.value)} holds half a character"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
     kind = node.tag.removeprefix("tag:yaml.org,2002:")
     fits = kind in _TAGS
     if fits and isinstance(node, yaml.ScalarNode) and kind != "str":

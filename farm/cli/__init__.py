@@ -29,7 +29,7 @@ from farm.cli import (
     watch,
 )
 from farm.cli.group import Verbs, refused, usage
-from farm.cli.talk import Talk, stand_aside
+from farm.cli.talk import Talk, check_words, stand_aside
 from farm.errors import BUG, FarmError, Stopped
 
 _READING = (
@@ -81,6 +81,7 @@ def main(words: list[str] | None = None) -> None:
         stand_aside()
     talk = Talk.from_words(sys.argv[1:] if words is None else words)
     try:
+        check_words(sys.argv[1:] if words is None else words, os.environ)
         # Click hands the code of its Exit back instead of raising it; a verb returns nothing.
         sys.exit(cli.main(words, prog_name="farm", standalone_mode=False) or 0)
     except click.ClickException as error:

@@ -3,7 +3,7 @@
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
@@ -83,14 +83,31 @@ class Talk:
             raise Stopped(otherwise)
 
 
+def check_words(words: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Raise Refused for an argument, or a variable of ours, that is no UTF-8.
+
+    What is measured under such a name could be written into no document, and that would come out
+    after the measurement.
+    """
+    said = [("argument", each) for each in words]
+    said += [(name, each) for name, each in environ.items() if name.startswith("FARM_")]
+    for where, word in said:
+        _check_text(word, where)
+
+
 def current_folder() -> Path:
-    """Return the folder that relative names start from; raise Refused if it was deleted."""
+    """Return the folder that relative names start from.
+
+    Raises Refused if it was deleted, or if its name is no UTF-8, as `check_words` does.
+    """
     from farm.errors import Refused
 
     try:
-        return Path.cwd()
+        found = Path.cwd()
     except FileNotFoundError as error:
         raise Refused("the current folder is gone", hint="cd to another one") from error
+    _check_text(str(found), "current folder")
+    return found
 
 
 def check_place(path: Path) -> None:
@@ -108,6 +125,18 @@ def write_whole(path: Path, text: str) -> None:
     from farm.writing import write
 
     write(path, [text.encode()])
+
+
+def _check_text(word: str, where: str) -> None:
+    from farm.errors import Refused
+
+    try:
+        word.encode()
+    except UnicodeEncodeError as error:
+        from farm.reading import short
+
+        why = "documents are UTF-8, and must name what was measured"
+        raise Refused(f"{where} {short(word)} is not UTF-8", why=why, hint="rename it") from error
 
 
 def _open(stream: TextIO | None) -> TextIO:

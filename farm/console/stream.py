@@ -4,6 +4,7 @@ The door to rich, which is imported only where something is coloured or redrawn.
 """
 
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -42,8 +43,8 @@ class Stream:
         plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
         self.is_coloured = color == "always" or (color == "auto" and self.is_terminal and not plain)
         wide, self.height = _size(file)
-        asked = environ.get("COLUMNS", "")
-        self.width = min(MOST_COLUMNS, columns or (int(asked) if asked.isdecimal() else 0) or wide)
+        asked = re.fullmatch("[0-9]{1,9}", environ.get("COLUMNS", ""))
+        self.width = min(MOST_COLUMNS, columns or (int(asked[0]) if asked else 0) or wide)
 
     def wrapped(self, text: str, *, style: str = "") -> list[Pieces]:
         """Return the lines of a text, broken between words where the terminal is too narrow."""

@@ -17,17 +17,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final
 
-from farm import errors
 from farm.embedded.stopping import stoppable
-from farm.errors import Bad, FarmError, NoResult, Refused, TimedOut
+from farm.errors import BY_CODE, FarmError, NoResult, TimedOut
 
 ASK_S: Final = 120.0
 LIFELINE: Final = "FARM_LIFELINE_FD"  # our end is closed when we end
 DRAIN_S: Final = 20.0
 _INSTALL: Final = "install what measures: `pip install 'profiling-farm[worker]'`"
-_BY_CODE: Final[dict[int, type[FarmError]]] = {
-    each.exit_code: each for each in (Bad, Refused, NoResult, errors.Unreachable, TimedOut)
-}
 
 
 class Agent:
@@ -242,7 +238,7 @@ def _farm_worker() -> list[str]:
 
 def _as_said(code: int, stderr: str, verb: str) -> FarmError:
     """Return the error that the program printed as one `farm.error/v1` line, or the end of it."""
-    kind = _BY_CODE.get(code, FarmError)
+    kind = BY_CODE.get(code, FarmError)
     last = stderr.strip().rpartition("\n")[2]
     try:
         said = json.loads(last)

@@ -195,6 +195,11 @@ def is_callable(data: object) -> bool:
     return all(key in data for key in _ITS_MARKS)
 
 
+def is_gpu(device: str) -> bool:
+    """Return whether what was measured ran on a GPU, by the name of its device."""
+    return device.partition(":")[0] != "cpu"
+
+
 def realtime_budget(p50_ms: float) -> dict[str, Budget]:
     """Return by rate in Hz the share of a period that a call takes: p50 / (1000 / hz).
 

@@ -1,5 +1,6 @@
 """A profile of ours as a callable JSON: their keys, our figures, and a reason for every null."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from farm.interchange.document import (
     Peaks,
     Provenance,
     SystemCard,
+    is_gpu,
     realtime_budget,
 )
 from farm.interchange.figures import Figures, figures
@@ -27,6 +29,7 @@ _ON_CPU: Final = "not_applicable: measured on a CPU"
 # What one can declare and see again in an output; other words are recorded as they are.
 _SEEN_AS: Final = {"fp64", "fp32", "fp16", "bf16"}
 _NO_COST: Final = "not_applicable: nobody sees into a function; `farm profile cost` takes modules"
+_NUMBER: Final = re.compile("[0-9]{1,18}")
 _BY_TAG: Final = "not_probed: a function does not tell; say it with -t"
 
 
@@ -46,7 +49,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     @property
     def on_gpu(self) -> bool:
-        return self.device != "cpu"
+        return is_gpu(self.device)
 
 
 def of_profile(
@@ -209,7 +212,7 @@ def system_of(
     found: dict[str, Any] = dict.fromkeys(SystemCard.__struct_fields__)
     found |= {
         "precision": precision,
-        "batch_size": int(size) if size.isdecimal() and len(size) < 10 else None,
+        "batch_size": int(size) if _NUMBER.fullmatch(size) else None,
         "input_resolution": tags.get("input_resolution"),
     }
     reasons = dict.fromkeys(("batch_size", "input_resolution"), _BY_TAG)
@@ -247,8 +250,8 @@ def _gpu(
     memory = resolved.get("cuda_memory_bytes", "")
     return {
         "gpu_name": resolved.get("cuda_device"),
-        "gpu_count": int(count) if count.isdecimal() else None,
-        "gpu_memory_gb": int(memory) / GIB if memory.isdecimal() else None,
+        "gpu_count": int(count) if _NUMBER.fullmatch(count) else None,
+        "gpu_memory_gb": int(memory) / GIB if _NUMBER.fullmatch(memory) else None,
         "cuda_version": resolved.get("cuda_version"),
         "driver_version": card.stable.drivers.nvidia if card is not None else None,
     }

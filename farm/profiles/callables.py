@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from farm.interchange import CallableProfile
+from farm.interchange.document import is_gpu
 from farm.report import words
 from farm.report.table import Column, Datum, Table
 
@@ -27,6 +28,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "nonfinite_output": "look at what the function returns",
     "paging": "measure again with more free memory",
     "precision_mismatch": "give the --precision that the output has",
+    "timer_limited": "let one call do the work of several",
     "too_many_threads": "let the function use no more threads than it was given",
     "warmup_not_converged": "give more --warmup",
 }
@@ -90,7 +92,7 @@ def _memory(document: CallableProfile) -> list[tuple[Datum, ...]]:
     cuda = memory.cuda_peak_allocated_mb_by_visible_device
     if cuda is not None:
         rows += [_row(f"allocated on cuda:{at}", peak, "MiB") for at, peak in cuda.items()]
-    elif document.device != "cpu":
+    elif is_gpu(document.device):
         path = "memory.cuda_peak_allocated_mb_by_visible_device"
         rows.append(_row("GPU memory", None, "MiB", why=document.null_reasons.get(path, "")))
     return rows
@@ -110,10 +112,10 @@ def _doubts(document: CallableProfile) -> list[str]:
     lines = [f"quality  {', '.join(judged) or words.UNKNOWN}"]
     if not document.flags:
         lines[0] += ": no doubt"
-    return lines + [_doubt(each) for each in document.flags]
+    return lines + [_doubt(each, detail.of_blocks) for each in document.flags]
 
 
-def _doubt(flag: str) -> str:
-    said = _DOUBTS.get(flag) or words.flag(flag)
+def _doubt(flag: str, of_blocks: int) -> str:
+    said = _DOUBTS.get(flag) or words.flag(flag, of_blocks=of_blocks)
     advice = _ADVICE.get(flag, "")
     return f"doubt    {flag}: {said}{f'; {advice}' if advice else ''}"

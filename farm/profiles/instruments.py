@@ -40,7 +40,7 @@ _NUMBERS: Final[Mapping[str, str]] = {
     "energy.energy_net_j": "net energy",
     "energy.energy_per_item_j": "energy per item",
 }
-SHOWN: Final = frozenset({*_BLOCKS, *_NUMBERS})  # paths whose reason is told if they are null
+SHOWN: Final[Mapping[str, str]] = {**_BLOCKS, **_NUMBERS}  # whose reason is told if they are null
 
 
 def lines(row: Row) -> list[str]:
@@ -97,7 +97,7 @@ def _work(found: Cost, item: str) -> str:
         covered = [] if share is None else [f"coverage {words.share(share)} %"]
         status = [] if found.flops_status == "measured" else [found.flops_status]
         doubt = f" ({', '.join([*status, *covered])})" if status or covered else ""
-        parts.append(f"{_count(found.flops_per_item)} FLOPs per {item}{doubt}")
+        parts.append(f"{words.whole(found.flops_per_item)} FLOPs per {item}{doubt}")
     if (moved := found.bytes_lower_bound_per_batch) is not None:
         parts.append(f"at least {words.number(moved / 2**20)} MiB moved per batch")
     return "; ".join(parts)
@@ -151,7 +151,7 @@ def _energy(found: Energy, item: str) -> list[str]:
 def _without(profile: Profile) -> list[str]:
     """Return what is not there, a line for each reason, the same words once."""
     gone: dict[str, dict[str, None]] = {}
-    for path, name in {**_BLOCKS, **_NUMBERS}.items():
+    for path, name in SHOWN.items():
         why = profile.null_reasons.get(path, "")
         if why and why.partition(":")[0] != _NOT_ASKED and _was_asked(profile, path):
             gone.setdefault(why, {})[name] = None
@@ -162,7 +162,3 @@ def _was_asked(profile: Profile, path: str) -> bool:
     """Return whether it could have been expected: a CPU has no time of a device apart."""
     on_gpu = "cuda_device" in profile.execution.resolved or profile.execution.device.kind != "cpu"
     return path != "gpu_time" or on_gpu
-
-
-def _count(value: float) -> str:
-    return f"{int(value):,}" if value == int(value) else f"{value:,.1f}"

@@ -8,10 +8,9 @@ from typing import Final, NamedTuple
 from farm.catalog.rows import Row
 from farm.errors import Bad, NoResult, Refused, did_you_mean
 from farm.profiles.showing import label
+from farm.profiles.values import ARTIFACTS
 from farm.store import Store
 
-# What an attempt may leave; a newer farm may leave more.
-_KINDS: Final = ("layers", "layer_table", "log", "output", "samples")
 _LONGEST: Final = 100  # of the words in a name: the rest of it must fit into 255 bytes
 _SHOWN_ID: Final = 12
 
@@ -70,7 +69,7 @@ def _objects(row: Row, kinds: Collection[str]) -> Iterator[tuple[str, str, str, 
 
 
 def _check_kinds(kinds: Collection[str], found: Sequence[Row]) -> None:
-    known = sorted({*_KINDS, *(kind for each in found for kind in each.profile.artifacts)})
+    known = sorted({*ARTIFACTS, *(kind for each in found for kind in each.profile.artifacts)})
     for kind in kinds:
         if kind not in known:
             raise Refused(

@@ -86,7 +86,7 @@ def screen(row: Row) -> list[str | Table]:
     if isinstance(profile.latency, Latency):
         shown.append(_figures(profile, profile.latency))
     if isinstance(profile.quality, Quality):
-        shown += _quality(profile.quality)
+        shown += _quality(profile.quality, profile)
     if profile.repeats:
         shown += [_repeats(profile), *_counting(profile)]
     shown += instruments.lines(row)
@@ -276,11 +276,11 @@ def _replaced(profile: Profile) -> int:
     return max(0, len(profile.repeats) - profile.execution.effort.repeats)
 
 
-def _quality(quality: Quality) -> list[str | Table]:
-    doubts = ", ".join(words.flag(each) for each in quality.flags) or "no doubt"
-    said: list[str | Table] = [f"quality  {quality.validity}, {quality.stability}: {doubts}"]
-    said += [f"beside   {each}" for each in words.neighbours(quality.neighbours)]
-    return said
+def _quality(quality: Quality, profile: Profile) -> list[str | Table]:
+    blocks = profile.latency.of_blocks if isinstance(profile.latency, Latency) else None
+    doubts = ", ".join(words.flag(each, of_blocks=blocks) for each in quality.flags) or "no doubt"
+    beside = [f"beside   {each}" for each in words.neighbours(quality.neighbours)]
+    return [f"quality  {quality.validity}, {quality.stability}: {doubts}", *beside]
 
 
 def _row(row: Row) -> tuple[Datum, ...]:

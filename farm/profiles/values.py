@@ -27,7 +27,8 @@ METRICS: Final[Mapping[str, str]] = {
     "noise": "latency.proc_cv",
 }
 _DOCUMENTS: Final = ("job", "card")
-_ARTIFACTS: Final = ("layers", "layer_table", "log", "output", "samples")
+# What an attempt may leave; a newer farm may leave more.
+ARTIFACTS: Final = ("layers", "layer_table", "log", "output", "samples")
 _TEXTS: Final = ("layers", "layer_table", "log")  # artefacts that are printed as they are
 
 
@@ -119,7 +120,7 @@ def _absent(row: Row, field: str, path: str) -> FarmError:
     """Return the error for a name that leads nowhere: nobody has it, or this profile has not."""
     profile = row.profile
     block = path.partition(".")[0]
-    if field in _ARTIFACTS or getattr(profile, block, None) is msgspec.UNSET:
+    if field in ARTIFACTS or getattr(profile, block, None) is msgspec.UNSET:
         return NoResult(f"this profile has no {block}", why=f"it ended as {state(profile)}")
     known = [*fields(row), *_paths(_plain(profile), "", lists=True)]
     return Refused(

@@ -1,5 +1,6 @@
 """The tables of a report, as data: the console, Markdown and the page show the same ones."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,6 +20,7 @@ SURENESS: Final[dict[str, Tone]] = {
 }
 
 _HAS: Final = ", has "  # parts the number that differs from cell to cell from the rest of a reason
+_HAD: Final = re.compile(r"([0-9]{1,9})\)*")
 
 
 def overview(report: Report, *, wide: bool = False) -> Table:
@@ -251,7 +253,7 @@ def _system(system: System) -> str:
 def _counted(said: str, had: Sequence[str]) -> str:
     """Return a reason with its number of cells; what each of them had of the needed, as a range."""
     cells = f"({words.count(len(had), 'cell')})"
-    numbers = [int(each.rstrip(")")) for each in had if each.rstrip(")").isdecimal()]
+    numbers = [int(found[1]) for each in had if (found := _HAD.fullmatch(each))]
     if not numbers:
         return f"{said} {cells}"
     low, high = min(numbers), max(numbers)

@@ -12,7 +12,7 @@ from typing import Final
 
 UNKNOWN: Final = "–"
 _NEIGHBOUR: Final = re.compile(
-    r"(?P<program>.+) \(pid (?P<pid>\d+)\), (?P<share>\d+) % of a core", re.DOTALL
+    r"(?P<program>.+) \(pid (?P<pid>\d{1,9})\), (?P<share>\d{1,9}) % of a core", re.DOTALL
 )
 
 FLAGS: Final = {
@@ -46,7 +46,7 @@ FLAGS: Final = {
     "repeats_missing": "fewer usable repeats than asked",
     "suspended": "the machine slept meanwhile",
     "throttled": "the device throttled",
-    "timer_limited": "the steps are short for the clock, so several were timed together",
+    "timer_limited": "the clock itself takes over 1 % of so short a step",
     "warmup_not_converged": "warm-up ended before the times were steady",
 }
 FAILURES: Final = {
@@ -87,9 +87,17 @@ STATES: Final = {
 }
 
 
-def flag(name: str) -> str:
-    """Return the doubt in words; a flag that a newer farm wrote stays its own name."""
-    return FLAGS.get(name, name.replace("_", " "))
+def flag(name: str, *, of_blocks: int | None = None) -> str:
+    """Return the doubt in words; a flag that a newer farm wrote stays its own name.
+
+    of_blocks: how many steps a sample stands for, where it is known: it settles what became of
+    steps that are short for the clock. A preset that counts calls times each alone.
+    """
+    said = FLAGS.get(name, name.replace("_", " "))
+    if name != "timer_limited" or of_blocks is None:
+        return said
+    how = "each was timed alone" if of_blocks == 1 else f"{of_blocks} were timed together"
+    return f"{said}, and {how}"
 
 
 def failure(kind: str) -> str:
@@ -153,6 +161,13 @@ def share(part: float | None) -> str:
     if not 0 < part < 1:
         return f"{100 * part:.0f}"
     return f"{min(99.9, max(0.1, round(100 * part, 1))):g}"
+
+
+def whole(value: float | None) -> str:
+    """Return a count with commas; of what is no whole number one digit more."""
+    if value is None:
+        return UNKNOWN
+    return f"{int(value):,}" if value % 1 == 0 else f"{value:,.1f}"
 
 
 def mebibytes(count: float | None) -> str:
@@ -241,4 +256,4 @@ def _decimals(value: float, half: float | None) -> int:
 
 
 def _magnitude(value: float) -> int:
-    return math.floor(math.log10(abs(value))) if value else 0
+    return math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0

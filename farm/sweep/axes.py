@@ -1,10 +1,11 @@
 """The axes of a sweep: which words each one takes, and what they mean in a job."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from farm import reading
+from farm.errors import did_you_mean
 from farm.reading import Place
 from farm.schema import PRECISIONS, Selector
 
@@ -27,6 +28,23 @@ _CHOICES: Final = {  # axis → (known, known to the full farm only)
         ("torch+compile", "torch+graphs", "tensorrt", "callable"),
     ),
     "mode": (("inference",), ("train", "generate")),
+}
+# What `backend_options` may say to each backend of the axis: the type of a value, or its words.
+# The backends judge it themselves, in the child; a test holds this table against theirs.
+_PHASES: Final = ("load", "first", "warmup", "latency", "throughput", "memory", "layers", "flops")
+OPTIONS: Final[Mapping[str, Mapping[str, type | tuple[str, ...]]]] = {
+    "torch": {"arrays": ("auto", "numpy", "torch")},
+    "onnx": {"provider": str},
+    "fake": {
+        "duration_us": int,
+        "mode": ("spin", "sleep"),
+        "work": int,
+        "load_ms": int,
+        "fail": str,
+        "fail_at": _PHASES,
+        "fail_repeat": int,
+        "fail_once": str,
+    },
 }
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _SELECTORS: Final = "any, cpu, gpu, a hardware class, node:NAME, node:NAME/SLOT"
@@ -69,6 +87,23 @@ def check_name(axis: str, place: Place, *, named: Collection[str]) -> None:
     """Raise Refused unless it is an axis of every sweep or one that the inputs name."""
     if axis not in FIXED and axis not in named:
         raise place.unknown(axis, thing="axis", known=[*FIXED, *sorted(named)])
+
+
+def check_options(backend: str, options: Mapping[str, object], place: Place) -> None:
+    """Raise Refused for an option that this backend does not have, or a value it does not take."""
+    known = OPTIONS[backend]
+    for key, given in options.items():
+        here = place.key(key)
+        if key not in known:
+            what = f"backend {backend!r} has no option {reading.short(key)}"
+            raise here.refused(what, known=known, hint=did_you_mean(key[:100], list(known)))
+        takes = known[key]
+        if takes is int:
+            reading.whole(given, here, low=-(2**31))
+        elif takes is str and given != "":
+            reading.text(given, here)
+        elif isinstance(takes, tuple):
+            reading.one_of(given, here, thing=f"value of {key}", known=takes)
 
 
 def label_text(labels: dict[str, str]) -> str:

@@ -86,6 +86,8 @@ def _found(cells: Cells, values: dict[str, str], question: Question) -> Found:
     if not isinstance(model, Resolved):
         return Found(values=values, reason=model.what)
     _check_backend(cells, model)
+    options = question.top.key("backend_options")
+    axes.check_options(values["backend"], question.options, options)
     given = _given(model, question)
     _check_precision(cells, model)
     _check_batch(cells, given, model)

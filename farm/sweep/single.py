@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from farm import imports, models, reading
 from farm.errors import Refused
 from farm.interchange import Request
-from farm.interchange.document import Array
+from farm.interchange.document import Array, is_gpu
 from farm.models import Resolved
 from farm.schema import Effort, Inputs, Job, Protocol, Selector, Tensor, Workload
 from farm.sweep import arrays
@@ -19,7 +19,9 @@ from farm.sweep.signature import check_inputs, signature
 MOST_CALLS: Final = 10_000_000
 # A slow function is measured all the same; whoever has enough of it presses Ctrl-C.
 _PATIENCE_S: Final = 7 * 86_400
-_DEVICES: Final = "cpu, cuda, cuda:N or the number of a CUDA device"
+_NUMBER: Final = "(?:0|[1-9][0-9]{0,2})"
+_DEVICE: Final = re.compile(rf"cpu(?::{_NUMBER})?|gpu|cuda(?::{_NUMBER})?|({_NUMBER})")
+_DEVICES: Final = "cpu, cpu:0, gpu, cuda, cuda:1 or the number of a CUDA device"
 
 
 class Single(Struct, frozen=True, kw_only=True):
@@ -62,7 +64,10 @@ def single(
             raise Refused(f"{name} {reading.short(word)} is no word", why=why)
     _check_count("--warmup", warmup, least=0)
     _check_count("--repeats", repeats, least=1)
-    where = _device(device)
+    if visible is not None and not visible.isprintable():
+        what = f"CUDA_VISIBLE_DEVICES {reading.short(visible)} names no device"
+        raise Refused(what, why="expected printable text")
+    where = one_device(device)
     resolved = _function(model, root)
     file = root / npz
     given = arrays.load(file, name=npz)
@@ -74,7 +79,7 @@ def single(
         name: Array(shape=list(each.shape), dtype=each.dtype.name) for name, each in given.items()
     }
     return Single(
-        job=_job(resolved, shapes, digest, unit=unit, warmup=warmup, repeats=repeats, gpu=where),
+        job=_job(resolved, shapes, digest, unit=unit, warmup=warmup, repeats=repeats, device=where),
         effort=Effort(repeats=1, timeout_s=_PATIENCE_S, layers=False, flops=False),
         request=Request(
             model=model,
@@ -95,6 +100,20 @@ def single(
     )
 
 
+def one_device(word: str) -> str:
+    """Return the device that a `--device` of `farm profile` names, as the worker knows it.
+
+    `cpu`, `cpu:N`, `cuda` or `cuda:N`: a bare number is a CUDA index, and `gpu` the first of them.
+    Raises Refused for any other word.
+    """
+    found = _DEVICE.fullmatch(word)
+    if found is None:
+        raise Refused(f"unknown device {reading.short(word)}", why=f"known: {_DEVICES}")
+    if found[1]:
+        return f"cuda:{found[1]}"
+    return "cuda" if word == "gpu" else word
+
+
 def _job(
     resolved: Resolved,
     shapes: Mapping[str, Array],
@@ -103,7 +122,7 @@ def _job(
     unit: str,
     warmup: int,
     repeats: int,
-    gpu: str,
+    device: str,
 ) -> Job:
     spec = {
         name: Tensor(shape=tuple(each.shape), dtype=each.dtype) for name, each in shapes.items()
@@ -122,21 +141,14 @@ def _job(
         protocol=Protocol(
             warmup=warmup, iterations=repeats, gc="on", grad="function", compat="rpx"
         ),
-        selector=Selector(kind="class", value="cpu" if gpu == "cpu" else "gpu"),
+        selector=Selector(kind="class", value="gpu" if is_gpu(device) else "cpu"),
     )
 
 
 def _check_count(flag: str, value: int, *, least: int) -> None:
     if not least <= value <= MOST_CALLS:
         bound = f"at least {least}" if value < least else f"at most {MOST_CALLS:,}"
-        raise Refused(f"{flag} {value} makes no sense", why=f"it is {bound}")
-
-
-def _device(word: str) -> str:
-    found = re.fullmatch(r"cpu|(?:cuda:?)?(0|[1-9][0-9]{0,2})?", word)
-    if found is None or word in ("", "cuda:"):
-        raise Refused(f"unknown device {reading.short(word)}", why=f"known: {_DEVICES}")
-    return f"cuda:{found[1]}" if found[1] else word
+        raise Refused(f"{flag} {reading.short(value)} makes no sense", why=f"it is {bound}")
 
 
 def _function(model: str, root: Path) -> Resolved:

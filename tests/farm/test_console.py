@@ -107,6 +107,18 @@ def test_a_terminal_gets_at_most_its_columns_and_at_most_a_hundred(columns):
     assert max(map(len, out.getvalue().splitlines())) <= min(columns, 100)
 
 
+@pytest.mark.parametrize(
+    ("asked", "width"), [("77", 77), ("300", 100), ("", 100), ("wide", 100), ("9" * 5000, 100)]
+)
+def test_a_width_that_is_no_number_of_columns_is_not_taken(asked, width):
+    """Whatever COLUMNS holds, nothing fails over it."""
+    made, out, _ = console(terminal=True, color="never", environ={"COLUMNS": asked}, columns=None)
+
+    made.show(Table("", (Column("model", cut=True),), ((Datum("x" * 300),),)))
+
+    assert width == max(map(len, out.getvalue().splitlines()))
+
+
 def test_a_terminal_too_narrow_leaves_out_spare_columns_and_says_so():
     """Nobody misses a column without knowing: memory goes before the latency does."""
     made, out, _ = console(terminal=True, color="never", columns=80)

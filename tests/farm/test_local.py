@@ -2,9 +2,9 @@
 
 import pytest
 
-from farm.errors import FarmError, NoResult, Refused, Unreachable
+from farm.errors import Bad, FarmError, NoResult, NoVerdict, Refused, TimedOut, Unreachable
 from farm.ledger import Node, Spool
-from farm.local import Agents, await_spool
+from farm.local import Agents, await_spool, said
 from tests.farm.agents import Agent
 
 
@@ -30,6 +30,32 @@ def test_what_the_agent_refused_is_said_as_it_was_said(code, kind):
         "this version serves CPU slots\nthere is no GPU here",
         "use --devices cpu",
     ) == (caught.value.what, caught.value.why, caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(1, Bad), (2, Refused), (3, NoResult), (4, Unreachable), (5, NoVerdict), (124, TimedOut)],
+)
+def test_an_error_keeps_its_kind_however_it_was_heard(code, kind):
+    """`farm up` hears it of its keeper, `farm run` of its agent: neither makes it a bug."""
+    heard = said("starting\nerror: a page is damaged\n  at line 3\n", code, who="the farm")
+
+    assert kind is type(heard)
+    assert ("a page is damaged", "at line 3", code) == (heard.what, heard.why, heard.exit_code)
+
+
+def test_an_agent_that_may_come_round_is_started_again_before_its_error_is_raised():
+    """A damaged page or a time-out may be gone by the next start; what was refused may not."""
+    for code, kind, starts in ((1, Bad, 6), (124, TimedOut, 6), (2, Refused, 1)):
+        started = []
+
+        def start(code=code, started=started) -> Agent:
+            started.append(Agent(code, "error: no"))
+            return started[-1]
+
+        with pytest.raises(kind):
+            look_on(Agents(start))
+        assert starts == len(started)
 
 
 @pytest.mark.parametrize(("code", "said"), [(3, ""), (3, "Killed"), (70, "error: x\nlast words")])

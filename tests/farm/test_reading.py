@@ -140,3 +140,21 @@ def test_a_value_of_the_wrong_kind_is_refused(check, message: str) -> None:
         check(place)
 
     assert caught.value.what.startswith(f"a.yaml: {message}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'a: "\ud800"',
+        r'"\udfff": a',
+        r'tags: {"k\ud83d": a}',
+        r'backend_options: {fail: ["x", "\udc00"]}',
+        r'a: "\ud83d\ude00"',
+    ],
+)
+def test_half_a_character_is_refused_wherever_it_stands(tmp_path: Path, text: str) -> None:
+    """An escape writes it into a value or a key, and no document could say it again."""
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+
+    assert "holds half a character" in _refused(path).why

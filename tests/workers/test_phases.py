@@ -345,3 +345,4 @@ def test_a_preset_counts_calls_and_makes_no_blocks_of_them() -> None:
     found = phases.latency(on, samples)
 
     assert (40, 40, 1) == (machine.steps, len(samples.latency_ns), found.of_blocks)
+    assert ["timer_limited"] == found.flags

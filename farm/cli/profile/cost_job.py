@@ -1,6 +1,6 @@
 """What `farm profile cost MODEL` asks for: a job, its inputs, the devices to hold it against."""
 
-import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,6 +21,8 @@ _EXAMPLE: Final = "for example --input-shape 3,224,224"
 # Shares are all that is wanted of the layers, so a look of two seconds does.
 _ITERATIONS, _LAYER_BUDGET_MS = 100, 2_000
 ALL: Final = "all"
+# A nanosecond, and eleven days: outside of it no figure that is computed with it is one.
+_SHORTEST_MS, _LONGEST_MS = 1e-6, 1e9
 
 
 class Words(NamedTuple):
@@ -47,9 +49,9 @@ def check(words: Words) -> None:
     if words.latency and words.given_ms is not None:
         what = "--latency and --latency-ms exclude each other"
         raise Refused(what, why="either it is measured here, or it is known already")
-    if words.given_ms is not None and not (math.isfinite(words.given_ms) and words.given_ms > 0):
+    if words.given_ms is not None and not _SHORTEST_MS <= words.given_ms <= _LONGEST_MS:
         what = f"--latency-ms {words.given_ms:g} is no latency"
-        raise Refused(what, why="expected a number of ms above 0")
+        raise Refused(what, why=f"expected ms, from {_SHORTEST_MS:f} to {_LONGEST_MS:,.0f}")
 
 
 def specs(names: Sequence[str]) -> "list[GPUSpec]":
@@ -142,7 +144,7 @@ def _shaped(words: Words, shape: str, *, root: Path, level: str) -> layer_job.Wa
 
 def _sizes(shape: str) -> list[int]:
     words = [each.strip() for each in shape.split(",")]
-    if not all(each.isascii() and each.isdigit() and 0 < int(each) <= 2**31 for each in words):
+    if not all(re.fullmatch("[0-9]{1,10}", each) and 0 < int(each) <= 2**31 for each in words):
         what = f"--input-shape {short(shape)} is no shape"
         raise Refused(what, why="sizes of one item, without the batch", hint=_EXAMPLE)
     return [int(each) for each in words]

@@ -48,9 +48,9 @@ def _answer(name: str, said: str) -> str:
 def _cost(found: "CostReport") -> list[str]:
     cost, why = found.cost, found.null_reasons
     held = ", ".join(f"{name} {words.size(n)}" for name, n in (cost.param_dtypes or {}).items())
-    trained = cost.params_trainable
+    total, trained = words.whole(cost.params_total), words.whole(cost.params_trainable)
     lines = [
-        _answer("parameters", f"{_whole(cost.params_total)}, {_whole(trained)} trainable; {held}"),
+        _answer("parameters", f"{total}, {trained} trainable; {held}"),
         _answer("FLOPs", _flops(cost, found.item, why)),
         _answer("moved", _bytes(cost.bytes_lower_bound_per_batch, "at least, per batch")),
         _answer("activations", _bytes(cost.activation_peak_bytes, "at most at once")),
@@ -77,9 +77,9 @@ def _flops(cost: "Cost", item: str, why: "dict[str, str]") -> str:
         code, _, detail = why.get("cost.flops_per_batch", "").partition(": ")
         return f"{words.UNKNOWN} {cost.flops_status.partition(':')[0]}: {detail or code}"
     share = words.share(cost.flops_coverage)
-    per_item = f"{_whole(cost.flops_per_item)} per {item}"
-    macs = f"{_whole(cost.macs_per_item)} multiply-accumulates"
-    batch = f"{_whole(cost.flops_per_batch)} per batch"
+    per_item = f"{words.whole(cost.flops_per_item)} per {item}"
+    macs = f"{words.whole(cost.macs_per_item)} multiply-accumulates"
+    batch = f"{words.whole(cost.flops_per_batch)} per batch"
     return f"{per_item} ({macs}), {batch}; coverage {share} %, {cost.flops_counter}"
 
 
@@ -88,9 +88,10 @@ def _training(found: "CostReport") -> list[str]:
     states = training.optimiser_bytes or {}
     kept = ", ".join(f"{name} {words.mebibytes(n)}" for name, n in states.items())
     gradients = words.mebibytes(training.gradient_bytes)
+    backward = words.whole(training.backward_flops_per_batch)
     return [
         "estimates, not measured",
-        _answer("backward", f"{_whole(training.backward_flops_per_batch)} FLOPs, twice forward"),
+        _answer("backward", f"{backward} FLOPs, twice forward"),
         _answer("optimiser", f"MiB: {kept or words.UNKNOWN}, beside gradients of {gradients}"),
         _answer(
             "int8 weights",
@@ -174,12 +175,6 @@ def _bounds(taken: CostTaken) -> list[str]:
 
 def _number(value: float | None, unit: float = 1.0) -> Datum:
     return Datum(words.number(None if value is None else value / unit))
-
-
-def _whole(value: float | None) -> str:
-    if value is None:
-        return words.UNKNOWN
-    return f"{int(value):,}" if value == int(value) else f"{value:,.1f}"
 
 
 def _bytes(value: float | None, said: str) -> str:

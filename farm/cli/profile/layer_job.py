@@ -9,9 +9,10 @@ from msgspec import structs
 
 from farm import models, npz, once
 from farm.errors import Refused
-from farm.reading import Document, short
+from farm.reading import Document
 from farm.schema import Asked, Effort, Failure, Job, Profile, Tensor
 from farm.sweep import Sweep, arrays, expand
+from farm.sweep.single import one_device
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 # A slow model is profiled all the same; whoever has enough of it presses Ctrl-C.
 _PATIENCE_S: Final = 7 * 86_400
-_DEVICE: Final = re.compile(r"(?:cpu|cuda)(?::[0-9]{1,3})?|gpu|(0|[1-9][0-9]{0,2})")
-_DEVICES: Final = "cpu, cpu:0, gpu, cuda, cuda:1 or the number of a CUDA device"
 # How a model says that arrays do not fit it.
 _MISFIT: Final = re.compile(
     r"^(?!ValueError|AssertionError|AttributeError|ZeroDivisionError|NameError)"
@@ -58,18 +57,13 @@ class Wanted(NamedTuple):
 
 
 def devices(word: str | None, *, has_gpu: bool) -> list[str]:
-    """Return the devices to try in turn; a bare number is a CUDA index, `gpu` the first one.
+    """Return the devices to try in turn: the one that was named, else the first GPU, then the CPU.
 
-    Raises Refused for any other word.
+    Raises Refused for a word that names none.
     """
-    if word is None:
-        return ["cuda", "cpu"] if has_gpu else ["cpu"]
-    found = _DEVICE.fullmatch(word)
-    if found is None:
-        raise Refused(f"unknown device {short(word)}", why=f"known: {_DEVICES}")
-    if found[1]:
-        return [f"cuda:{found[1]}"]
-    return ["cuda" if word == "gpu" else word]
+    if word is not None:
+        return [one_device(word)]
+    return ["cuda", "cpu"] if has_gpu else ["cpu"]
 
 
 def wanted(words: Words, *, root: Path, folder: Path, device: str, level: str) -> Wanted:

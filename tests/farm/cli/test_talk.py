@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.cli.talk import Talk, check_place, write_whole
+from farm.cli.talk import Talk, check_place, check_words, current_folder, write_whole
 from farm.errors import Refused
 
 
@@ -82,3 +82,65 @@ def test_a_good_place_is_left_as_it_was(tmp_path):
     check_place(path)
 
     assert ("old", [path]) == (path.read_text(), list(tmp_path.iterdir()))
+
+
+# ── names that no document could say ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "where"),
+    [
+        (["status", "q\udcff"], {}, "argument 'q\\udcff'"),
+        ([], {"FARM_IMAGE": "im\udcff"}, "FARM_IMAGE 'im\\udcff'"),
+    ],
+)
+def test_a_word_that_is_no_utf_8_is_refused(words, environ, where):
+    with pytest.raises(Refused) as caught:
+        check_words(words, environ)
+
+    assert f"{where} is not UTF-8" == caught.value.what
+
+
+def test_words_of_any_language_and_variables_of_others_are_no_trouble():
+    check_words(["größe", "深さ", "😀", ""], {"FARM_STATE": "é", "LS_COLORS": "\udcff"})
+
+
+_HALF = "x\udcff"
+_PROFILE = ("profile", "callable", "--model", "predict.py:predict", "--inputs", "in.npz")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("profile", "callable", "--model", "a.py:f", "--inputs", _HALF, "--output", "o.json"),
+        (*_PROFILE, "--output", _HALF),
+        (*_PROFILE, "--output", "o.json", "-t", f"k={_HALF}"),
+        ("profile", "layers", "mlp", "--output", _HALF, "--json"),
+        ("profile", "layers", "mlp", f"--profile-output={_HALF}"),
+        ("profile", "cost", "mlp", "--input", _HALF),
+        ("profile", "compare", _HALF, "b.json"),
+        ("run", "a.yaml", "-t", f"{_HALF}=1"),
+        ("submit", _HALF),
+        ("status", _HALF),
+        (_HALF,),
+        (f"--config={_HALF}", "config"),
+    ],
+)
+def test_every_verb_refuses_such_a_word_before_anything_else(farm, here, words):
+    """Documents are UTF-8: it would come out after an hour of measuring, as a bug of ours."""
+    said = farm(*words)
+
+    assert (2, "") == (said.code, said.out)
+    assert "is not UTF-8" in said.err
+    assert [] == list(here.iterdir())
+
+
+def test_a_folder_of_such_a_name_is_refused(monkeypatch):
+    """Relative names start there, and documents hold them in full.
+
+    It is a fact of the process, and not every file system takes such a name.
+    """
+    monkeypatch.setattr(os, "getcwd", lambda: f"/{_HALF}")
+
+    with pytest.raises(Refused, match=r"current folder .* is not UTF-8"):
+        current_folder()

@@ -13,8 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from farm.embedded import Agent, ask, start_agent
-from farm.errors import Bad, FarmError, NoResult, Refused, TimedOut, Unreachable
+from farm.embedded import Agent, ask, hand, start_agent
+from farm.errors import (
+    Bad,
+    FarmError,
+    NoResult,
+    NoVerdict,
+    Refused,
+    Stopped,
+    TimedOut,
+    Unreachable,
+)
 
 SECRET = "redis://:hunter2@127.0.0.1:1/0"
 
@@ -164,11 +173,7 @@ def test_the_agent_ends_when_we_are_killed(tmp_path: Path) -> None:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True)
 
     assert -signal.SIGKILL == said.returncode
-    with suppress(ProcessLookupError):
-        handle = os.pidfd_open(int(said.stdout))
-        ended = select.select([handle], [], [], 10)[0]
-        os.close(handle)
-        assert ended
+    assert _ends(int(said.stdout))
 
 
 def test_a_stubborn_agent_is_killed_after_its_grace(tmp_path: Path) -> None:
@@ -184,3 +189,159 @@ def test_an_agent_that_dies_is_noticed_with_its_last_words(tmp_path: Path) -> No
         assert 1 == running.wait(10)
 
         assert "no such device" == running.tail()
+
+
+# ── hand ─────────────────────────────────────────────────────────────────────────────────────────
+
+# Says what came in, and how it was asked.
+ECHO = """
+import json, os, sys
+said = sys.stdin.read()
+for line in ("one", "two"):
+    print(line, file=sys.stderr, flush=True)
+held = os.fstat(int(os.environ["FARM_LIFELINE_FD"])) is not None
+print(json.dumps([sys.argv[1:], said, held, os.getsid(0) == os.getpid()]))
+"""
+
+
+def test_a_document_is_handed_over_and_its_answer_comes_back(tmp_path: Path) -> None:
+    """Each line of progress is heard, in a session of its own, with a lifeline to us."""
+    heard: list[str] = []
+
+    answer = hand(b"a document", say=heard.append, program=_program(tmp_path, ECHO))
+
+    assert [["measure", "-", "--json"], "a document", True, True] == json.loads(answer)
+    assert ["one", "two"] == heard
+
+
+def test_a_large_answer_waits_for_nobody(tmp_path: Path) -> None:
+    """It is read beside the progress, so that no pipe fills up."""
+    code = "import sys; print('x' * 10**6, flush=True); print('end', file=sys.stderr)"
+
+    assert 10**6 + 1 == len(hand(b"", say=print, program=_program(tmp_path, code)))
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        *((1, Bad), (2, Refused), (3, NoResult), (4, Unreachable), (5, NoVerdict)),
+        *((124, TimedOut), (130, Stopped), (70, FarmError), (9, FarmError)),
+    ],
+)
+def test_what_stopped_a_measurement_is_said_and_its_last_line_is_no_progress(
+    tmp_path: Path, code: int, kind: type[FarmError]
+) -> None:
+    """Of its own kind: only a bug of the program is one of ours."""
+    line = json.dumps({"schema": "farm.error/v1", "what": "no x", "why": "y", "hint": "z"})
+    program = _program(
+        tmp_path,
+        f"import sys; print('repeat 1', file=sys.stderr); print({line!r}, file=sys.stderr);"
+        f"sys.exit({code})",
+    )
+    heard: list[str] = []
+
+    with pytest.raises(kind) as caught:
+        hand(b"", say=heard.append, program=program)
+
+    assert kind is type(caught.value)
+    assert ("no x", "y", "z") == (caught.value.what, caught.value.why, caught.value.hint)
+    assert ["repeat 1"] == heard
+
+
+def test_a_program_that_is_killed_is_no_result_with_its_last_words(tmp_path: Path) -> None:
+    code = "import os, sys; print('repeat 1', file=sys.stderr, flush=True); os.kill(os.getpid(), 9)"
+
+    with pytest.raises(NoResult) as caught:
+        hand(b"", say=print, program=_program(tmp_path, code))
+
+    assert ("farm-worker died of SIGKILL", "repeat 1") == (caught.value.what, caught.value.why)
+
+
+# Runs for ten seconds unless it is told to stop, and says which it was.
+BUSY = """
+import os, pathlib, signal, sys, threading
+mark = pathlib.Path(__file__).with_name("mark")
+
+def stop(number, frame):
+    mark.write_text("stopped in order")
+    os._exit(0)
+
+signal.signal(signal.SIGTERM, stop)
+print(os.getpid(), file=sys.stderr, flush=True)
+print("measuring", file=sys.stderr, flush=True)
+threading.Event().wait(10)
+mark.write_text("ran to its end")
+"""
+
+
+def _ends(pid: int) -> bool:
+    """Whether a process ends within ten seconds; one that is gone has."""
+    with suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        ended = bool(select.select([handle], [], [], 10)[0])
+        os.close(handle)
+        return ended
+    return True
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_whatever_stops_us_stops_the_program_in_order(
+    tmp_path: Path, kind: type[BaseException]
+) -> None:
+    """It clears up after itself: it is asked, and not left to find that we are gone."""
+    pids = []
+
+    def say(line: str) -> None:
+        pids.append(int(line))
+        raise kind
+
+    with pytest.raises(kind):
+        hand(b"", say=say, program=_program(tmp_path, BUSY))
+
+    assert _ends(*pids)
+    assert "stopped in order" == (tmp_path / "mark").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_us_stops_the_program_too(tmp_path: Path, number: int) -> None:
+    """`kill` and a closed terminal are Ctrl-C in other words."""
+    pids = []
+    former = signal.signal(number, lambda *heard: None)  # else it would be the end of the tests
+
+    def say(line: str) -> None:
+        pids.append(int(line))
+        os.kill(os.getpid(), number)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            hand(b"", say=say, program=_program(tmp_path, BUSY))
+    finally:
+        signal.signal(number, former)
+
+    assert _ends(*pids)
+    assert "stopped in order" == (tmp_path / "mark").read_text()
+
+
+def test_the_program_sees_that_we_were_killed(tmp_path: Path) -> None:
+    """Its lifeline ends with us: the kernel closes it, whatever happened."""
+    listens = """
+import os, sys
+print(os.getpid(), file=sys.stderr, flush=True)
+print("measuring", file=sys.stderr, flush=True)
+os.read(int(os.environ["FARM_LIFELINE_FD"]), 1)
+"""
+    code = f"""if True:
+        import os
+        from farm.embedded import hand
+
+        def say(line):
+            print(line, flush=True)
+            os.kill(os.getpid(), 9)
+
+        hand(b"", say=say, program={_program(tmp_path, listens)!r})
+    """
+
+    said = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE)
+
+    assert -signal.SIGKILL == said.returncode
+    assert _ends(int(said.stdout))

@@ -7,6 +7,7 @@ import pytest
 from farm import schema
 from farm.errors import Bad
 from farm.interchange import encode, of_profile
+from farm.interchange.writing import system_of
 from tests.farm import make
 from tests.farm.interchange import calls
 
@@ -282,3 +283,13 @@ def test_every_null_has_its_reason_and_the_reasons_of_the_card_stand_in_the_one_
     assert found.null_reasons["card.stable.cpu.governor"] == "not_supported"
     assert {} == found.card.null_reasons
     assert encode(found)
+
+
+def test_a_number_that_a_child_told_and_nobody_can_have_is_null():
+    """Thousands of digits are no count of devices."""
+    told = {"cuda_device": "X", "cuda_devices": "9" * 5000, "cuda_memory_bytes": "9" * 5000}
+
+    system, reasons = system_of(make.card(), precision="fp32", on_gpu=True, resolved=told)
+
+    assert (None, None) == (system.gpu_count, system.gpu_memory_gb)
+    assert {"gpu_count", "gpu_memory_gb"} <= set(reasons)

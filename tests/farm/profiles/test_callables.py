@@ -66,6 +66,29 @@ def test_a_doubt_comes_with_what_to_do_about_it():
     assert any(each.endswith("give --warmup 1 or more") for each in lines)
 
 
+def test_calls_that_are_short_for_the_clock_are_not_said_to_be_timed_together():
+    """However short one is, a call stays a call here, and the clock is part of its time."""
+    document = calls.document(profile=make.profile(repeats=1, flags=["timer_limited"]))
+
+    _, lines = shown(document)
+
+    (said,) = (each for each in lines if "timer_limited" in each)
+    assert 1 == document.latency_detail.of_blocks
+    assert "each was timed alone" in said
+    assert "let one call do the work of several" in said
+
+
+def test_a_slot_of_the_cpu_is_no_gpu():
+    """`--device cpu:0` is the CPU, whose GPU memory nobody asks about."""
+    document = calls.document(device="cpu:0")
+
+    cells, _ = shown(document)
+
+    assert not any("GPU" in row[0] for row in cells)
+    assert document.system_card.gpu_name is None
+    assert "not_applicable" in document.null_reasons["system_card.gpu_name"]
+
+
 def test_memory_of_a_gpu_is_told_by_device_or_why_it_is_not():
     unknown = calls.document(device="cuda")
     memory = msgspec.structs.replace(

@@ -115,6 +115,18 @@ def test_a_screen_shows_figures_quality_repeats_and_the_way_back():
         assert words in said
 
 
+@pytest.mark.parametrize(
+    ("of_blocks", "said"), [(1, "each was timed alone"), (40, "40 were timed together")]
+)
+def test_short_steps_are_told_as_they_were_timed(of_blocks, said):
+    document = make.profile(flags=["timer_limited"])
+    latency = msgspec.structs.replace(document.latency, of_blocks=of_blocks)
+
+    quality = told(msgspec.structs.replace(document, latency=latency))
+
+    assert f"so short a step, and {said}" in quality
+
+
 BAD = ["contended"]
 
 

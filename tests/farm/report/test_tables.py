@@ -43,6 +43,20 @@ def test_every_mark_and_every_dash_of_a_measured_cell_has_a_reason(report, wide)
         assert any(f" {column.title}: {datum.why} (" in each for each in table.notes)
 
 
+@pytest.mark.parametrize(
+    ("had", "range_"), [(["14)"], ", has 14)"), (["9)", "14)", ""], ", has 9 to 14)"), ([""], "")]
+)
+def test_what_the_cells_had_of_what_was_needed_is_a_range(had, range_):
+    cells = "1 cell" if len(had) == 1 else f"{len(had)} cells"
+
+    assert f"too few{range_} ({cells})" == tables._counted("too few", had)
+
+
+def test_a_number_of_another_writer_that_nobody_can_read_is_left_out():
+    """Thousands of digits in somebody's document spoil no table."""
+    assert "too few, has 9) (2 cells)" == tables._counted("too few", ["9" * 5000 + ")", "9)"])
+
+
 def test_a_constant_axis_has_no_column(report):
     """What holds for all cells stands above the table."""
     headers = [each.header for each in tables.overview(report).columns]

@@ -1,5 +1,6 @@
 """Numbers and causes in words: rounded honestly, and harmless on any terminal."""
 
+import math
 import unicodedata
 
 import pytest
@@ -24,6 +25,10 @@ from farm.report import words
         (11.4213, 0.0, "11.42"),
         (268.3, 20.0, "268.3"),
         (None, None, "–"),
+        (math.inf, None, "inf"),
+        (-math.inf, 0.05, "-inf"),
+        (math.nan, None, "nan"),
+        (11.4213, math.inf, "11.42"),
     ],
 )
 def test_a_number_shows_four_digits_or_what_its_uncertainty_needs(value, half, shown):
@@ -72,6 +77,32 @@ def test_every_flag_and_every_reason_of_the_schema_has_words():
     """No report shows a bare code for what the method page defines."""
     assert set() == (schema.INVALIDATING | schema.DEGRADING) - words.FLAGS.keys()
     assert set(words.REASONS) <= schema.NULL_CODES
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (17_664, "17,664"),
+        (0, "0"),
+        (2.0, "2"),
+        (1234.25, "1,234.2"),
+        (2**60 + 1, "1,152,921,504,606,846,977"),
+        (math.inf, "inf"),
+        (None, "–"),
+    ],
+)
+def test_a_count_has_commas_and_a_fraction_is_not_hidden(value, shown):
+    assert shown == words.whole(value)
+
+
+def test_short_steps_are_said_to_be_what_was_done_with_them():
+    """Only blocks are timed together: calls of a preset that counts them stand alone."""
+    unknown = words.flag("timer_limited")
+
+    assert f"{unknown}, and each was timed alone" == words.flag("timer_limited", of_blocks=1)
+    assert f"{unknown}, and 50 were timed together" == words.flag("timer_limited", of_blocks=50)
+    assert "together" not in unknown
+    assert words.flag("paging") == words.flag("paging", of_blocks=1)
 
 
 def test_what_a_newer_farm_wrote_stays_readable():
@@ -124,6 +155,8 @@ def test_a_program_that_was_seen_often_is_one_line():
     ] == words.neighbours(seen)
     assert ["python (pid 7), 46 % of a core"] == words.neighbours([seen[0], seen[2]])
     assert [] == words.neighbours([])
+    endless = f"python (pid {'9' * 5000}), 12 % of a core"  # another writer's words again
+    assert [endless] == words.neighbours([endless])
 
 
 @pytest.mark.parametrize(

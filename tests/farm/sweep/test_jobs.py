@@ -108,11 +108,11 @@ def test_the_row_of_a_model_fills_what_the_sweep_leaves_out(ask) -> None:
     said = (
         ask(
             """
-        matrix: {model: net}
+        matrix: {model: net, backend: fake}
         inputs: {y: {shape: [batch, 5]}}
         item: frame
         measure: {denormals: as_is, warmup: 3}
-        backend_options: {threads: 2, mode: fast, fuse: true}
+        backend_options: {work: 2, mode: sleep, fail_repeat: -1}
         """,
         )
         .jobs[0]
@@ -127,7 +127,7 @@ def test_the_row_of_a_model_fills_what_the_sweep_leaves_out(ask) -> None:
         said.protocol.denormals,
         said.protocol.warmup,
     )
-    assert {"threads": 2, "mode": "fast", "fuse": True} == said.workload.backend_options
+    assert {"work": 2, "mode": "sleep", "fail_repeat": -1} == said.workload.backend_options
 
 
 def test_user_code_and_arrays_are_listed_by_their_digests(ask, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,6 +71,18 @@ def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(Refused, match=r"two models are called 'm.py:f'"):
         _plan(root, "matrix: {model: [../one/m.py:f, ../two/m.py:f]}\ninputs: {}")
+
+
+def test_of_equal_jobs_the_first_one_stays(ask, tmp_path: Path) -> None:
+    """With its own files: two copies of an NPZ are one input, and the first one is read."""
+    for name in ("one.npz", "two.npz"):
+        np.savez(tmp_path / name, x=np.ones((2, 4), "float32"))
+    text = "matrix: {{model: net}}\ninputs: {{npz: {}.npz}}"
+
+    plan = ask(text.format("one"), text.format("two"))
+
+    (job,) = plan.jobs
+    assert {job.job.workload.inputs.digest: tmp_path / "one.npz"} == plan.npz
 
 
 # ── properties ───────────────────────────────────────────────────────────────────────────────────

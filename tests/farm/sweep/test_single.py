@@ -7,7 +7,7 @@ import pytest
 
 from farm.errors import NoResult, Refused
 from farm.schema import Protocol, Selector, Tensor
-from farm.sweep.single import single
+from farm.sweep.single import MOST_CALLS, one_device, single
 
 MODEL = "predict.py:predict"
 CODE = """
@@ -91,6 +91,8 @@ def test_a_declared_precision_is_no_order_to_cast(here):
     ("word", "device", "selector"),
     [
         ("cpu", "cpu", "cpu"),
+        ("cpu:0", "cpu:0", "cpu"),
+        ("gpu", "cuda", "gpu"),
         ("cuda", "cuda", "gpu"),
         ("cuda:1", "cuda:1", "gpu"),
         ("0", "cuda:0", "gpu"),
@@ -116,11 +118,10 @@ def test_a_device_is_the_cpu_or_a_cuda_index(here, word, device, selector):
         ({"precision": "a\x1b[31m"}, "--precision 'a\\x1b[31m' is no word"),
         ({"unit": ""}, "--unit '' is no word"),
         ({"unit": "x" * 51}, f"--unit '{'x' * 51}' is no word"),
-        ({"device": "gpu"}, "unknown device 'gpu'"),
+        ({"repeats": 10**400}, "--repeats a number too long to show makes no sense"),
+        ({"device": "tpu"}, "unknown device 'tpu'"),
         ({"device": ""}, "unknown device ''"),
-        ({"device": "cuda:"}, "unknown device 'cuda:'"),
-        ({"device": "cuda:01"}, "unknown device 'cuda:01'"),
-        ({"device": "cpu:0"}, "unknown device 'cpu:0'"),
+        ({"visible": "\udcff"}, "CUDA_VISIBLE_DEVICES '\\udcff' names no device"),
         ({"npz": "gone.npz"}, "no file 'gone.npz'"),
     ],
 )
@@ -129,6 +130,35 @@ def test_numbers_words_and_files_that_make_no_sense_are_refused(here, words, wha
         asked(here, **words)
 
     assert what == caught.value.what
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("", " cpu", "CPU", "cpu:", "cpu:01", "cpu:x", "cpu0", "GPU", "gpu:0", "gpu0", "all"),
+        *("cuda:", "cuda:01", "cuda:x", "cuda:-1", "cuda:1000", "cuda7", "01", "-1", "1.5", "٣"),
+    ],
+)
+def test_a_word_that_is_no_device_is_refused_with_those_that_are(word):
+    """One rule for every `--device` of `farm profile`."""
+    with pytest.raises(Refused, match="unknown device") as caught:
+        one_device(word)
+
+    assert caught.value.why == (
+        "known: cpu, cpu:0, gpu, cuda, cuda:1 or the number of a CUDA device"
+    )
+
+
+def test_as_many_calls_as_there_may_be_are_taken(here):
+    """One more is a slip of the keyboard: ten million samples are a file of 200 MB already."""
+    assert 10_000_000 == MOST_CALLS
+    found = asked(here, warmup=MOST_CALLS, repeats=MOST_CALLS)
+    assert (MOST_CALLS, MOST_CALLS) == (found.request.warmup, found.request.repeats)
+
+    for name in ("warmup", "repeats"):
+        with pytest.raises(Refused, match=f"--{name} 10000001 makes no sense") as caught:
+            asked(here, **{name: MOST_CALLS + 1})
+        assert "it is at most 10,000,000" == caught.value.why
 
 
 @pytest.mark.parametrize(

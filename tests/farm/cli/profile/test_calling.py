@@ -182,7 +182,7 @@ BAD = [
     (("--repeats", "many"), "error: invalid value for '--repeats'"),
     (("--precision", ""), "error: --precision '' is no word\n"),
     (("--unit", " "), "error: --unit ' ' is no word\n"),
-    (("--device", "tpu"), "error: unknown device 'tpu'\n  known: cpu, cuda, cuda:N"),
+    (("--device", "tpu"), "error: unknown device 'tpu'\n  known: cpu, cpu:0, gpu, cuda"),
     (("-t", "frames"), "error: tag 'frames' is not KEY=VALUE\n"),
     (("--inputs", "gone.npz"), "error: no file 'gone.npz'\n"),
     (("--model", "predict.py:nothing"), "error: model 'predict.py:nothing': no 'nothing'"),
@@ -232,6 +232,28 @@ def test_force_allows_a_file_and_no_folder(there):
     for path in (".", "predict.py/out.json"):
         with pytest.raises(Refused, match="cannot write"):
             calling.check_output(Path(path), force=True)
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("output", ["in.npz", "./in.npz", "predict.py", "a-link", "another-name"])
+def test_what_the_run_itself_reads_is_never_replaced(farm, there, output, force):
+    """By whatever name: --force allows a former result, not the inputs of this one."""
+    (there / "a-link").symlink_to("in.npz")
+    (there / "another-name").hardlink_to(there / "in.npz")
+    before = {name: (there / name).read_bytes() for name in ("in.npz", "predict.py")}
+
+    said = farm(*ASK, "--output", output, *(["--force"] if force else []))
+
+    assert (2, "") == (said.code, said.out)
+    assert f"error: '{Path(output)}' is read by this very run\n" in said.err
+    assert before == {name: (there / name).read_bytes() for name in before}
+
+
+def test_what_is_read_need_not_be_there_to_be_kept(there):
+    """Installed code may lie in an archive; it is no reason to refuse an output."""
+    (there / "out.json").write_text("former")
+
+    calling.check_output(Path("out.json"), force=True, keeps=[Path("gone.npz"), there / "in.npz"])
 
 
 @pytest.mark.seed("S1.41")

@@ -32,6 +32,10 @@ def wanted(words: Words, folder: Path):
         ({"latency": True, "given_ms": 3.0}, "--latency and --latency-ms exclude each other"),
         ({"given_ms": 0.0}, "--latency-ms 0 is no latency"),
         ({"given_ms": float("nan")}, "--latency-ms nan is no latency"),
+        ({"given_ms": float("inf")}, "--latency-ms inf is no latency"),
+        ({"given_ms": 9.9e-7}, "--latency-ms 9.9e-07 is no latency"),
+        ({"given_ms": 1e-320}, "--latency-ms 9.99989e-321 is no latency"),
+        ({"given_ms": 1.1e9}, "--latency-ms 1.1e+09 is no latency"),
     ],
 )
 def test_flags_that_make_no_sense_together_are_refused(more, what) -> None:
@@ -87,7 +91,14 @@ def test_a_model_of_ones_own_takes_floats_of_any_shape(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("shape", ["", "3x2", "3,,2", "0", "-1", "3,a", "99999999999"])
+@pytest.mark.parametrize("given_ms", [1e-6, 1e9])
+def test_a_latency_of_a_nanosecond_or_eleven_days_is_one(given_ms: float) -> None:
+    cost_job.check(asking(given_ms=given_ms))
+
+
+@pytest.mark.parametrize(
+    "shape", ["", "3x2", "3,,2", "0", "-1", "3,a", "2147483649", "9" * 11, "9" * 5000, "٣"]
+)
 def test_what_is_no_shape_is_refused_with_an_example(shape: str, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="is no shape") as caught:
         wanted(asking(shape=shape), tmp_path)

@@ -6,6 +6,7 @@ import pytest
 from farm.cli.profile import layer_job
 from farm.errors import Bad, NoResult, Refused
 from farm.schema import Tensor
+from farm.sweep.single import one_device
 from tests.farm import make
 from tests.farm.cli.profile.layer_worker import Worker, saved, taken, words
 
@@ -120,14 +121,15 @@ def test_a_model_of_one_s_own_travels_and_needs_inputs(here) -> None:
         ("cpu", True, ["cpu"]),
         ("1", True, ["cuda:1"]),
         ("gpu", False, ["cuda"]),
+        ("cpu:0", True, ["cpu:0"]),
         ("cuda:0", False, ["cuda:0"]),
     ],
 )
 def test_the_first_gpu_is_taken_else_the_cpu(here, word, has_gpu, tries) -> None:
     """A device that was asked for is never replaced by another."""
-    worker = Worker(lacks=[each for each in tries if each != "cpu"])
+    worker = Worker(lacks=[each for each in tries if each.startswith("cuda")])
 
-    if tries[-1] == "cpu":
+    if tries[-1].startswith("cpu"):
         taken(here, worker, words(device=word), has_gpu=has_gpu)
     else:
         with pytest.raises(NoResult, match="no device"):
@@ -135,14 +137,15 @@ def test_the_first_gpu_is_taken_else_the_cpu(here, word, has_gpu, tries) -> None
 
     assert tries == [each.device for each in worker.asked]
     kinds = [each.job.selector.value for each in worker.asked]
-    assert ["cpu" if each == "cpu" else "gpu" for each in tries] == kinds
+    assert ["cpu" if each.startswith("cpu") else "gpu" for each in tries] == kinds
 
 
-def test_a_device_word_is_put_as_the_worker_knows_it() -> None:
-    assert ["cuda:3"] == layer_job.devices("3", has_gpu=False)
+@pytest.mark.parametrize("word", ["cpu", "cpu:0", "gpu", "cuda", "cuda:2", "3"])
+def test_a_device_word_means_what_it_means_for_a_callable(word) -> None:
+    assert [one_device(word)] == layer_job.devices(word, has_gpu=True)
 
 
-@pytest.mark.parametrize("word", ["", "bogus", "all", "GPU", "cuda:", "cuda:x", "01", "-1", "1.5"])
+@pytest.mark.parametrize("word", ["", "bogus", "all", "cuda7", "cuda:01"])
 def test_a_word_that_is_no_device_is_refused_before_anything_starts(word) -> None:
     with pytest.raises(Refused, match="unknown device") as caught:
         layer_job.devices(word, has_gpu=True)
