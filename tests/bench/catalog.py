@@ -74,7 +74,7 @@ def _compared(what: str, folder: Path, files: list[Path]) -> Iterator[Row]:
         into.append(_run(command, given))
         return into[-1].seconds
 
-    run = [sys.executable, "-c", _OURS, folder / "store", folder / "cache"]
+    run: list[str | Path] = [sys.executable, "-c", _OURS, folder / "store", folder / "cache"]
     listed = "\n".join(map(str, files))
     yield compare(
         what,

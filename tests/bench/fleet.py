@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from farm import identity
 from farm.catalog import parts
-from farm.catalog.columns import flat
+from farm.catalog.columns import COLUMNS, flat
 from tests.farm import make
 
 FIRST: Final = date(2026, 1, 1)
@@ -110,7 +110,7 @@ def _table(drawn: _Drawn, first: int) -> pa.Table:
 
 _MEASURED: Final = frozenset(
     each.name
-    for each in parts.COLUMNS
+    for each in COLUMNS
     if each.path.partition(".")[0] in _BLOCKS or each.name in ("import_s", "load_s", "first_ms")
 )
 

@@ -1,9 +1,15 @@
 """The layer pass: what it costs beside other instruments, and how right it is (T8)."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from farm.schema import LayerTable
 from farm.trace import shares
 from tests.bench.row import Row, compare
+
+if TYPE_CHECKING:
+    from tests.workers.backends.torch.spinning import Chain
 
 
 def rows() -> Iterator[Row]:
@@ -22,7 +28,7 @@ def rows() -> Iterator[Row]:
             beside,
             "ns",
             lambda: spinning.price_ns(spinning.wrappers),
-            lambda instrument=instrument: spinning.price_ns(instrument),
+            partial(spinning.price_ns, instrument),
         )
     yield compare(
         "layers: 100 modules, an iteration",
@@ -44,19 +50,19 @@ def rows() -> Iterator[Row]:
             f"layers: share of layer {at + 1} of 1:2:4",
             "what it is",
             "%",
-            lambda at=at: _share(at),
-            lambda share=share: share,
+            partial(_share, at),
+            partial(float, share),
             rounds=3,
         )
 
 
-def _chain(*ns: int):
+def _chain(*ns: int) -> "Chain":
     from tests.workers.backends.torch.spinning import Chain, Spin
 
     return Chain(*(Spin(each) for each in ns))
 
 
-def _table(*ns: int, iterations: int = 40):
+def _table(*ns: int, iterations: int = 40) -> LayerTable:
     from tests.workers.backends.torch.spinning import table
 
     return table(_chain(*ns), iterations=iterations)
@@ -82,7 +88,7 @@ def _clean() -> float:
 
 def _pair(ns: int, *, count: int) -> tuple[Callable[[], float], Callable[[], float]]:
     """Return profiled and clean medians of one pass, which alternates between them."""
-    last = []
+    last: list[LayerTable] = []
 
     def profiled() -> float:
         last[:] = [_table(*[ns] * count)]
@@ -91,7 +97,7 @@ def _pair(ns: int, *, count: int) -> tuple[Callable[[], float], Callable[[], flo
     return profiled, lambda: last[0].clean_ms or 0.0
 
 
-def _idle_ms(instrument) -> float:
+def _idle_ms(instrument: Callable[..., Any]) -> float:
     from tests.workers.backends.torch import spinning
 
     model = spinning.idle()

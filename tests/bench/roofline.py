@@ -67,7 +67,7 @@ def rows() -> Iterator[Row]:
     """Yield the peaks beside bare loops, then known work beside its time at the roof."""
     with tempfile.TemporaryDirectory() as folder, _never() as stop:
         station = here(Path(folder))
-        found = roofs.measure(station, lambda _text: None, stop_fd=stop)
+        found = roofs.measure(station, lambda _text: None)
         if found.memory is None or found.products["fp32"] is None:
             raise NoResult("no peaks to compare with", why=str(found.null_reasons))
         size = found.memory.working_set_bytes

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from farm import embedded
@@ -38,7 +38,7 @@ def rows() -> Iterator[Row]:
         keys = [f"{each.job_id}.{expected.repeat_set}" for each in jobs]
         entries = [Entry(key=each, class_="any", spec="{}", again=True) for each in keys]
 
-        def in_a_farm(measured) -> float:
+        def in_a_farm(measured: Callable[[], float]) -> float:
             """Measure while a fleet works through the run."""
             ledger.submit("r-bench1", entries)
             over = threading.Event()
@@ -54,7 +54,7 @@ def rows() -> Iterator[Row]:
         def watched() -> float:
             environ = {**os.environ, "FARM_BROKER": server.url, "COLUMNS": "100", "TERM": "xterm"}
             ours, theirs = pty.openpty()
-            command = [Path(sys.executable).with_name("farm"), "watch", "r-bench1"]
+            command = [str(Path(sys.executable).with_name("farm")), "watch", "r-bench1"]
             process = subprocess.Popen(
                 command, cwd=folder, env=environ, stdout=theirs, stderr=theirs
             )
