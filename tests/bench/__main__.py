@@ -16,6 +16,7 @@ from tests.bench import (
     roofline,
     statistics,
     store,
+    traces,
     watch,
 )
 from tests.bench.row import Row, page
@@ -31,6 +32,7 @@ PARTS = {
     "store": store.rows,
     "watch": watch.rows,
     "catalog": catalog.rows,
+    "traces": traces.rows,
 }
 
 
