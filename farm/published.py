@@ -16,6 +16,8 @@ from farm.hardware import Roofs
 from farm.interchange import Comparison
 from farm.interchange.document import CallableProfile, RosterValidation
 from farm.report.record import Report
+from farm.trace.analysis.answers import KernelsRead, MetricsRead, OpsRead, PhasesRead, WhatIf
+from farm.trace.analysis.record import Analysis
 from farm.trace.documents import LayersRead, LayersTaken
 from farm.trace.matching import LayerComparison
 from farm.trace.sidecar import Sidecar
@@ -31,6 +33,7 @@ _STORED: Final[tuple[type[Struct], ...]] = (
 _BY_HAND: Final[tuple[type[Struct], ...]] = (
     *(CallableProfile, Comparison, CostReport, RosterValidation, Verified),
     *(LayersTaken, LayersRead, LayerComparison, Sidecar),
+    *(Analysis, MetricsRead, PhasesRead, KernelsRead, OpsRead, WhatIf),
 )
 
 

@@ -13,6 +13,7 @@ from farm.cli.completing import Completer, offered
 _SCRIPTS: Final = (".py",)
 _MODELS: Final = (".py", ".onnx")
 _TABLES: Final = (".csv", ".json")
+_TRACES: Final = (".json", ".gz")
 
 
 def _files(*endings: str) -> Completer:
@@ -28,6 +29,7 @@ def _files(*endings: str) -> Completer:
 arrays = _files(".npz")
 layer_csv = _files(".csv")
 table = _files(*_TABLES)
+trace = _files(*_TRACES)
 yaml_file = _files(".yaml", ".yml")
 
 
@@ -66,6 +68,22 @@ def spec(ctx: click.Context, incomplete: str) -> Iterator[str]:
 def device(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Offer the words for where something computes."""
     yield from ("cpu", "cuda")
+
+
+@offered
+def category(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Offer the categories that a kernel may have."""
+    from farm.trace.analysis import kernels
+
+    yield from kernels.categories()
+
+
+@offered
+def phase(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Offer the phases that a step may have; a trace may have others."""
+    from farm.trace.analysis import phases, tables
+
+    yield from (*tables.ORDER, phases.UNPHASED, phases.UNATTRIBUTED)
 
 
 @offered

@@ -7,6 +7,7 @@ from typing import Final
 
 from tests.cli.bad_catalogue import CATALOGUE
 from tests.cli.bad_instruments import INSTRUMENTS
+from tests.cli.bad_traces import TRACES
 
 REQUESTS: Final[dict[str, list[tuple[str, int]]]] = {
     "words": [
@@ -276,4 +277,5 @@ REQUESTS: Final[dict[str, list[tuple[str, int]]]] = {
     ],
     **CATALOGUE,
     **INSTRUMENTS,
+    **TRACES,
 }

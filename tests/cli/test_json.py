@@ -38,6 +38,18 @@ ASKED: list[tuple[list[str], str]] = [
     (["profile", "layers", "trt.json"], "layers_read"),
     (["profile", "compare", "layers.csv#1", "layers.csv#2"], "layer_comparison"),
     (["profile", "compare", "callable.json", "callable.json"], "callable_comparison"),
+    (["profile", "summary", "trace.json.gz"], "analysis"),
+    (["profile", "summary", "analysis.json"], "analysis"),
+    (["profile", "get", "trace.json.gz"], "trace_metrics"),
+    (["profile", "get", "trace.json.gz", "gpu_util"], "value"),
+    (["profile", "get", "trace.json.gz", "img_per_s"], "value"),
+    (["profile", "phases", "trace.json.gz"], "trace_phases"),
+    (["profile", "phases", "cpu.json"], "trace_phases"),
+    (["profile", "kernels", "trace.json.gz", "--phase", "forward", "--top", "2"], "trace_kernels"),
+    (["profile", "kernels", "cpu.json"], "trace_kernels"),
+    (["profile", "ops", "cpu.json"], "trace_ops"),
+    (["profile", "what-if", "trace.json.gz", "--remove-category", "gemm"], "what_if"),
+    (["profile", "what-if", "trace.json.gz", "--remove-launches", "30"], "what_if"),
     (
         ["aggregate", "--roster", "roster.yaml", "callable.json", "-o", "out/all.csv"],
         "roster_validation",
@@ -94,6 +106,8 @@ def test_what_json_prints_fits_its_published_schema(farm, words, thing):
     [
         *(["status"], ["report", RUN], ["profiles", "list"], ["config"], ["verify", GOOD]),
         ["profile", "compare", "layers.csv#1", "layers.csv#2"],
+        ["profile", "summary", "trace.json.gz"],
+        ["profile", "get", "trace.json.gz", "img_per_s"],
         ["aggregate", "--roster", "roster.yaml", "callable.json"],
     ],
 )

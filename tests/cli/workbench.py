@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from farm import interchange, schema
-from farm.trace import blocks, files, sidecar
+from farm.trace import blocks, files, opening, sidecar
 from tests.farm import make
 from tests.farm.interchange import calls
+from tests.farm.trace import g8
 
 HEADER: Final = "layer,time_pct,average_ms,median_ms,std_dev,total_ms\n"
 # As `trtexec --exportProfile` writes it.
@@ -95,6 +96,7 @@ def furnish(folder: Path) -> None:
     for names in (("a", "b"), ("a", "b", "c")):
         _append(folder / "layers.csv", make.layer_table(*names))
     _callables(folder)
+    _traces(folder)
 
 
 def _append(csv: Path, table: schema.LayerTable) -> None:
@@ -115,3 +117,24 @@ def _callables(folder: Path) -> None:
     }.items():
         (folder / name).write_text(json.dumps({**plain, **changes}))
     (folder / "nan.json").write_bytes(data.replace(b'"p50_ms": 2.0', b'"p50_ms": NaN'))
+
+
+def _traces(folder: Path) -> None:
+    g8.file(folder / "trace.json.gz")
+    g8.file(folder / "cpu.json", g8.host())
+    lost = [each for each in g8.events() if each["cat"] != "kernel"]
+    g8.file(folder / "unrecorded.json", lost)
+    g8.file(folder / "no-events.json", [])
+    marks = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}}]
+    g8.file(folder / "only-marks.json", marks)
+    ort = [g8.span("model_run", 1, 90, cat="Session"), g8.span("fc_kernel_time", 2, 50, cat="Node")]
+    (folder / "ort.json").write_text(json.dumps(ort))
+    (folder / "original.json").write_text(
+        '{"schema": "libreyolo.profile.analysis/v1", "step_ms": 1}'
+    )
+    kept = schema.encode(opening.opened(folder / "trace.json.gz").analysis)
+    (folder / "analysis.json").write_bytes(kept.replace(bytes(folder) + b"/", b""))
+    (folder / "newer-analysis.json").write_bytes(
+        kept.replace(b"farm.analysis/v1", b"farm.analysis/v2")
+    )
+    (folder / "cut-analysis.json").write_bytes(kept[: len(kept) // 2])

@@ -3,7 +3,7 @@
 import click
 
 from farm.cli.group import Verbs
-from farm.cli.profile import calling, costing, layering
+from farm.cli.profile import calling, costing, layering, tracing
 
 
 @click.group(cls=Verbs)
@@ -12,4 +12,13 @@ def profile() -> None:
 
 
 profile.add("Measure", calling.callable_, layering.layers, costing.cost)
-profile.add("Read", layering.compare)
+profile.add(
+    "Read",
+    layering.compare,
+    tracing.summary,
+    tracing.get,
+    tracing.phases,
+    tracing.kernels,
+    tracing.ops,
+    tracing.what_if,
+)

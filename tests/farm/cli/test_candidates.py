@@ -7,6 +7,7 @@ from farm import hardware, models, presets
 from farm.cli import candidates, cli, completing
 from farm.schema import PRECISIONS
 from farm.sweep import axes, measuring
+from farm.trace.analysis import kernels
 
 CODE = "import os\n\nLIMIT = 3\n\n\ndef build(): ...\n\n\ndef _own(): ...\n\n\nclass Net: ...\n"
 
@@ -20,7 +21,7 @@ def offered(*words: str) -> list[str]:
 @pytest.fixture
 def there(here):
     names = ("a.yaml", "b.yml", "c.txt", "night/d.yaml", ".hidden/e.yaml", "odd name.yaml")
-    for name in (*names, "in.npz", "net.onnx", "layers.csv", "trt.json", "syntax.py"):
+    for name in (*names, "in.npz", "net.onnx", "layers.csv", "trt.json", "syntax.py", "a.json.gz"):
         path = here / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("def (")
@@ -84,6 +85,15 @@ def test_layer_tables_are_offered_where_they_are_read_or_appended_to(there):
         assert ["layers.csv", *FOLDERS, "trt.json"] == offered(*words, "")
 
 
+READING = ("summary", "get", "phases", "kernels", "ops", "what-if")
+
+
+@pytest.mark.parametrize("verb", READING)
+def test_traces_are_offered_where_they_are_read(there, verb):
+    """Plain or packed."""
+    assert ["a.json.gz", *FOLDERS, "trt.json"] == offered("profile", verb, "")
+
+
 # ── models ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -124,6 +134,18 @@ def test_the_devices_whose_peaks_are_known_are_offered_in_any_case(here):
 def test_a_device_is_offered_by_its_kind(here):
     for verb in ("callable", "layers"):
         assert ["cpu", "cuda"] == offered("profile", verb, "--device", "")
+
+
+def test_a_category_of_kernels_is_offered_by_its_name(here):
+    for words in (("kernels", "t", "--category"), ("what-if", "t", "--remove-category")):
+        assert [*kernels.categories()] == offered("profile", *words, "")
+        assert ["embedding", "elementwise"] == sorted(offered("profile", *words, "e"), reverse=True)
+
+
+def test_the_usual_phases_of_a_step_are_offered(here):
+    for verb in ("kernels", "ops"):
+        assert ["unphased", "unattributed"] == offered("profile", verb, "t", "--phase", "un")
+        assert ["forward"] == offered("profile", verb, "t", "--phase", "f")
 
 
 @pytest.mark.parametrize("verb", ["run", "plan", "submit"])

@@ -1,0 +1,222 @@
+"""What a trace says in lines, for a person: the step and what limits it, and what could be gained.
+
+Lines are short enough for 80 columns, so that what is said of one thing stays under its name.
+"""
+
+import textwrap
+from collections.abc import Iterable
+from typing import Final
+
+from farm.cli.profile import trace_views
+from farm.report import words
+from farm.report.table import Table
+from farm.trace.analysis.answers import StepTimes, WhatIf
+from farm.trace.analysis.quality import FLAGS
+from farm.trace.analysis.record import Analysis
+
+_TOP: Final = 8
+_NAME: Final = 13  # columns of a name,
+_ROOM: Final = 66  # and of what is said behind it
+_DISTRUST: Final = "NOT TRUSTWORTHY: "
+_UNTRUE: Final = {
+    "memory-pressure": "under memory pressure no time is that of the work itself",
+    "throttled": "the device throttled",
+    "contended": "other work ran on its cores",
+}
+_SOURCES: Final = {
+    "gpu_period": "from the last GPU work of a step to that of the next",
+    "one_step": "one step, until its last GPU work",
+    "gpu_span": "no step is marked: all that the device did",
+    "cpu_step": "as the host marked them",
+    "cpu_span": "no step is marked: all that the host did",
+}
+_CAUSES: Final = {
+    "host": "the host was late",
+    "sync": "the host waited for the device",
+    "dataload": "the host waited for data",
+    "kernel_wait": "queued, not started",
+    "graph": "inside graphs",
+    "unknown": "launch not recorded",
+}
+
+
+def summary(found: Analysis) -> list[str | Table]:
+    """Return the whole summary."""
+    lines = [*_distrusted(found), found.trace, *_step(found), *_inference(found)]
+    lines += [*_gpu(found), *_host(found), *_memory(found), *_bound(found), *_file(found)]
+    told: list[str | Table] = [*lines]
+    if found.kernels:
+        mix = [f"{each.name} {trace_views.share(each.pct)} %" for each in found.categories]
+        told += _said("kernel time", mix)
+        top = trace_views.kernels(
+            found.kernels[:_TOP], of=len(found.kernels), more="`farm profile kernels`"
+        )
+        return [*told, top]
+    if found.ops:
+        told.append(trace_views.ops(found.ops[:_TOP], of=len(found.ops), more="`farm profile ops`"))
+    return told
+
+
+def what_if(found: WhatIf) -> list[str]:
+    """Return a projection and what it stands on."""
+    step, removed = found.step_ms, found.removed
+    now, projected = words.number(step.now), words.number(step.projected)
+    parts = [f"{words.whole(removed.launches)} launches of a step"]
+    if removed.gpu_ms:
+        parts.append(f"{words.number(removed.gpu_ms)} ms of kernels")
+        parts.append(f"{words.number(removed.exclusive_gpu_ms)} ms with no other beside them")
+    told = [*_said("bound", [found.bound]), *_said("removed", parts)]
+    told += _said("step", [f"{now} ms now", f"{projected} ms projected ({_change(step)})"])
+    told += _said("", [f"at best {words.number(step.best)} ms", f"at worst {now} ms"])
+    if found.model_below_bound:
+        told += _said("", ["projected below the best: what is removed runs beside other work"])
+    if (rate := found.img_per_s) is not None:
+        rates = [f"{words.number(rate.now)} images/s now"]
+        told += _said("throughput", [*rates, f"{words.number(rate.projected)} projected"])
+    told += _said("mechanism", [found.mechanism])
+    return [*told, *_said("note", [found.note]), *_said("caveat", [found.caveat])]
+
+
+def _change(step: StepTimes) -> str:
+    if step.projected == step.now:
+        return "unchanged"
+    return f"{100 * (step.projected / step.now - 1):+.1f} %".replace("-", "−")
+
+
+# ── lines ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _said(name: str, parts: Iterable[str]) -> list[str]:
+    """Return parts behind a name, as many a line as there is room for; a longer one is broken."""
+    lines: list[str] = []
+    for each in parts:
+        if lines and len(lines[-1]) + len(each) + 3 <= _ROOM:
+            lines[-1] += f" · {each}"
+        else:
+            lines += textwrap.wrap(each, _ROOM, break_long_words=False)
+    return [f"{'' if at else name:<{_NAME}}{line}" for at, line in enumerate(lines)]
+
+
+def _distrusted(found: Analysis) -> list[str]:
+    doubts = [*(["memory-pressure"] if found.memory_pressure else []), *found.quality.flags]
+    return [f"{_DISTRUST}{_UNTRUE[each]}" for each in doubts if each in _UNTRUE]
+
+
+def _step(found: Analysis) -> list[str]:
+    n, cv = found.window.real_steps, _float(found, "step_ms_cv")
+    parts = [f"{words.number(found.step_ms)} ms{f', median of {n}' if n > 1 else ''}"]
+    if n > 1:
+        parts.append(f"mean {words.number(_float(found, 'step_ms_mean'))} ms")
+    if cv is not None:
+        parts.append(f"sample deviation {words.percent(cv)} %")
+    source = str(found.metrics.get("step_ms_source"))
+    return _said("step", [*parts, _SOURCES.get(source, source)])
+
+
+def _inference(found: Analysis) -> list[str]:
+    """Return the throughput, and of an inference its latency and its stages."""
+    why = _why(found, "img_per_s")
+    rate = f"{words.number(found.img_per_s)} images/s" if found.img_per_s is not None else why
+    told = _said("throughput", [rate])
+    if found.mode != "inference":
+        return told
+    points = [(each, _float(found, f"latency_{each}_ms")) for each in ("p50", "p90", "p99")]
+    latency = [f"{name} {words.number(ms)} ms" for name, ms in points]
+    walls = {each.phase: each.wall_ms_per_step for each in found.phases}
+    stages = [
+        f"{each} {words.number(walls[each])} ms"
+        for each in ("preprocess", "forward", "postprocess")
+        if each in walls
+    ]
+    return [*_said("latency", latency), *told, *_said("stages", stages)]
+
+
+def _gpu(found: Analysis) -> list[str]:
+    if found.gpu_util is None:
+        return _said("GPU", [_why(found, "gpu_util")])
+    busy, mean = words.number(found.gpu_busy_ms_per_step), words.number(found.mean_kernel_us)
+    parts = [
+        f"{words.percent(found.gpu_util)} % busy with kernels, {busy} ms",
+        f"{words.percent(_float(found, 'gpu_active'))} % with copies",
+        f"{words.whole(found.kernels_per_step)} kernels, mean {mean} µs",
+    ]
+    told = [*_said("GPU", parts), *_said("matrix units", _units(found)), *_idle(found)]
+    free = {"communication": "exposed_comm_ms", "copies": "exposed_memcpy_ms"}
+    alone = [(said, _float(found, name)) for said, name in free.items()]
+    return told + _said(
+        "exposed", [f"{words.number(ms)} ms {said} alone" for said, ms in alone if ms]
+    )
+
+
+def _idle(found: Analysis) -> list[str]:
+    whole = _float(found, "idle_ms")
+    if whole is None:
+        return _said("idle", [_why(found, "idle_ms")])
+    causes = [(said, _float(found, f"idle_{cause}_ms")) for cause, said in _CAUSES.items()]
+    parts = [f"{words.number(ms)} ms {said}" for said, ms in causes if ms]
+    return _said("idle", [f"{words.number(whole)} ms in all", *parts])
+
+
+def _units(found: Analysis) -> list[str]:
+    if found.tensorcore_pct is None:
+        return [_why(found, "tensorcore_pct")]
+    unsure = _float(found, "tensorcore_unknown_pct") or 0.0
+    share = words.share(found.tensorcore_pct / 100)
+    return [
+        f"{share} % of kernel time, as far as names tell",
+        f"{words.share(unsure / 100)} % unknown",
+    ]
+
+
+def _host(found: Analysis) -> list[str]:
+    parts = []
+    if found.gpu_util is not None or found.launches_per_step:
+        parts.append(f"overhead {words.number(found.host_overhead_ms_per_step)} ms")
+        parts.append(f"{words.whole(found.launches_per_step)} launches")
+    return _said("host", [*parts, f"waits for data {words.number(found.dataload_ms)} ms"])
+
+
+def _memory(found: Analysis) -> list[str]:
+    kinds = {"allocated": "allocated", "reserved": "reserved", "relative": "more than at the start"}
+    sizes = [(said, _float(found, f"peak_{kind}_bytes")) for kind, said in kinds.items()]
+    parts = [f"{words.size(int(size))} {said}" for said, size in sizes if size is not None]
+    return _said("peak memory", parts or [_why(found, "peak_vram_mb")])
+
+
+def _bound(found: Analysis) -> list[str]:
+    reasons = [
+        f"{each.metric} {_value(each.value)}, threshold {_value(each.threshold)}"
+        for each in found.reasons
+    ]
+    told = _said("bound", [f"{found.bound}: {found.bound_why}"])
+    told += [line for each in reasons for line in _said("", [each])]
+    doubts = [FLAGS.get(each, each.replace("_", " ")) for each in found.quality.flags]
+    told += _said("confidence", [found.confidence])
+    return told + [line for each in doubts for line in _said("", [each])]
+
+
+def _file(found: Analysis) -> list[str]:
+    counts, quality = found.counts, found.quality
+    parts = [f"{words.whole(counts.get('kernels', 0))} kernels"]
+    if (orphans := counts.get("orphans")) and found.attribution == "launch":
+        parts.append(f"{words.whole(orphans)} of them orphans, launched before it began")
+    parts += [f"repaired {name} {words.whole(n)}" for name, n in quality.repaired.items()]
+    parts += [f"dropped {name} {words.whole(n)}" for name, n in quality.dropped.items()]
+    return _said("file", parts)
+
+
+def _why(found: Analysis, name: str) -> str:
+    """Return the sign of an unknown metric with its reason."""
+    text = found.null_reasons.get(f"metrics.{name}", "")
+    code, _, detail = text.partition(": ")
+    return f"{words.UNKNOWN} ({detail or words.reason(code)})" if text else words.UNKNOWN
+
+
+def _value(value: float) -> str:
+    """Return a count as such, and a share with its digits."""
+    return words.whole(value) if float(value).is_integer() else words.number(value)
+
+
+def _float(found: Analysis, name: str) -> float | None:
+    value = found.metrics.get(name)
+    return float(value) if isinstance(value, int | float) else None

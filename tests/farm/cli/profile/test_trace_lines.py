@@ -1,0 +1,206 @@
+"""The summary of a trace and a projection, in lines that a narrow terminal holds."""
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from farm.cli.profile import trace_lines
+from farm.report.table import Table
+from farm.trace import opening, projecting
+from farm.trace.analysis.record import Analysis
+from tests.farm.trace import g8
+
+FOUND = g8.analysis(g8.events())
+HOST = g8.analysis(g8.host())
+
+
+def lines(found: Analysis) -> list[str]:
+    return [each for each in trace_lines.summary(found) if isinstance(each, str)]
+
+
+def said(found: Analysis, name: str) -> str:
+    """All that is said behind a name."""
+    told, at_it = [], False
+    for line in lines(found):
+        at_it = line.startswith(f"{name:<13}") or (at_it and line.startswith(" "))
+        if at_it:
+            told.append(line[13:])
+    return "\n".join(told)
+
+
+@pytest.mark.seed("S4.56", "S4.58", "S4.61")
+def test_the_summary_shows_the_step_the_gpu_and_the_host() -> None:
+    """With n beside the median, and the source of the step."""
+    assert said(FOUND, "step").startswith("10.00 ms, median of 9 · mean 10.00 ms")
+    assert "from the last GPU work of a step to that of the next" in said(FOUND, "step")
+    assert said(FOUND, "GPU").startswith("50 % busy with kernels, 5.000 ms · 50 % with copies")
+    assert said(FOUND, "host").startswith("overhead 5.000 ms · ")
+
+
+@pytest.mark.seed("S4.57")
+def test_the_summary_shows_the_throughput_or_why_there_is_none() -> None:
+    known = structs.replace(FOUND, img_per_s=312.5)
+
+    assert "312.5 images/s" == said(known, "throughput")
+    assert "– (a trace does not tell; a capture does)" == said(FOUND, "throughput")
+
+
+@pytest.mark.seed("S4.59", "S4.62")
+def test_the_summary_shows_the_tensor_core_share_and_the_launches() -> None:
+    units = said(FOUND, "matrix units")
+
+    assert "15 % of kernel time, as far as names tell · 10 % unknown" == units
+    assert " · 20 launches · " in said(FOUND, "host")
+
+
+@pytest.mark.seed("S4.60")
+def test_the_summary_shows_the_peak_of_memory() -> None:
+    """Where the trace holds memory events, in the units of people."""
+    args = {"Device Type": 1, "Device Id": 0, "Bytes": 1, "Total Allocated": 3 * 2**29}
+    event = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 100, "tid": 1}
+    with_memory = g8.analysis([*g8.events(), event | {"ts": 5000, "args": args}])
+
+    assert "1.5 GiB allocated" == said(with_memory, "peak memory")
+    assert said(FOUND, "peak memory").startswith("– (")
+
+
+@pytest.mark.seed("S4.63")
+def test_the_summary_shows_the_bound_its_reason_and_how_sure_it_is() -> None:
+    told = said(FOUND, "bound")
+
+    assert told.startswith("host / launch: the device waits for the host\nidle_host_of_idle ")
+    assert told.endswith(", threshold 0.5000")
+    assert "high" == said(FOUND, "confidence")
+    doubtful = structs.replace(FOUND.quality, flags=["few_steps", "of_a_newer_farm"])
+    shown = structs.replace(FOUND, quality=doubtful, confidence="medium")
+    assert "medium\nfewer than three steps\nof a newer farm" == said(shown, "confidence")
+
+
+@pytest.mark.seed("S4.64", "S4.65")
+def test_the_summary_shows_the_mix_and_the_costliest_kernels() -> None:
+    assert "gemm 30.0 % · layout 30.0 % · elementwise 15.0 % · norm 15.0 %\nother 10.0 %" == said(
+        FOUND, "kernel time"
+    )
+    many = g8.analysis(g8.events(names=tuple(f"work_{at}" for at in range(10))))
+    table = trace_lines.summary(many)[-1]
+    assert isinstance(table, Table)
+    assert 8 == len(table.rows)
+    assert "8 of 10 kernels, 80 % of the time; `farm profile kernels` shows more" == table.notes[0]
+
+
+@pytest.mark.seed("S4.66")
+def test_of_an_inference_it_shows_the_percentiles_and_the_stages() -> None:
+    """They come with its analysis; a training has none."""
+    stages = ("preprocess", "forward", "postprocess")
+    (row, *_) = FOUND.phases
+    points = {"latency_p50_ms": 54.2, "latency_p90_ms": 55.0, "latency_p99_ms": 57.3}
+    found = structs.replace(
+        FOUND,
+        mode="inference",
+        metrics=FOUND.metrics | points,
+        phases=[structs.replace(row, phase=each, wall_ms_per_step=3.0) for each in stages],
+    )
+
+    assert "p50 54.20 ms · p90 55.00 ms · p99 57.30 ms" == said(found, "latency")
+    assert "preprocess 3.000 ms · forward 3.000 ms · postprocess 3.000 ms" == said(found, "stages")
+    assert "" == said(structs.replace(found, mode="training"), "latency")
+
+
+@pytest.mark.seed("S4.67")
+@pytest.mark.parametrize(("mallocs", "marked"), [(4, False), (5, True), (6, True)])
+def test_memory_thrash_is_marked_above_the_numbers(mallocs: int, marked: bool) -> None:
+    """Synchronous allocations, five a step and more; never for a utilisation of 90 %."""
+    found = g8.analysis(g8.events(busy=0.9, mallocs=mallocs))
+
+    assert marked == lines(found)[0].startswith("NOT TRUSTWORTHY: under memory pressure ")
+    assert marked == found.memory_pressure
+
+
+@pytest.mark.parametrize("flag", ["throttled", "contended"])
+def test_a_disturbed_profile_is_marked_above_the_numbers(flag: str) -> None:
+    doubtful = structs.replace(FOUND.quality, flags=[flag])
+
+    assert lines(structs.replace(FOUND, quality=doubtful))[0].startswith("NOT TRUSTWORTHY: ")
+
+
+def test_the_idle_time_is_split_by_cause() -> None:
+    told = said(FOUND, "idle")
+
+    assert " ms in all · " in told
+    assert " ms the host was late" in told
+    without = FOUND.metrics | {"idle_ms": None}
+    why = FOUND.null_reasons | {"metrics.idle_ms": "error: clock skew"}
+    skewed = structs.replace(FOUND, metrics=without, null_reasons=why)
+    assert "– (clock skew)" == said(skewed, "idle")
+
+
+def test_what_nothing_else_runs_beside_is_told() -> None:
+    """Each step has a collective of 250 µs by itself, and a copy that kernels hide."""
+    made = g8.events(names=("ncclDevKernel_AllReduce_Sum_f32_RING_LL", *["work"] * 19))
+
+    assert "0.2500 ms communication alone" == said(g8.analysis(made), "exposed")
+    assert "" == said(FOUND, "exposed")
+
+
+def test_of_a_cpu_nothing_is_said_about_a_gpu() -> None:
+    assert "– (the trace has no kernel of a GPU)" == said(HOST, "GPU")
+    assert "waits for data 0.000 ms" == said(HOST, "host")
+    for name in ("idle", "matrix units", "kernel time"):
+        assert "" == said(HOST, name)
+    table = trace_lines.summary(HOST)[-1]
+    assert isinstance(table, Table)
+    assert "aten::addmm" == table.rows[0][-1].text
+
+
+def test_repairs_drops_and_orphans_are_told() -> None:
+    made = [*g8.events(), g8.kernel("lost", 30_000, 5, 99_999)]
+    quality = structs.replace(FOUND.quality, repaired={"bom": 1}, dropped={"no_ts": 1200})
+    found = structs.replace(g8.analysis(made), quality=quality)
+
+    told = said(found, "file")
+
+    assert told.startswith("201 kernels · 1 of them orphans, launched before it began")
+    assert told.endswith("repaired bom 1 · dropped no_ts 1,200")
+
+
+def test_every_line_is_short_enough_for_a_narrow_terminal() -> None:
+    many = [g8.events(busy=0.9, mallocs=6), g8.events(steps=1), g8.host(), g8.events(steps=1000)]
+
+    for each in many:
+        assert [] == [line for line in lines(g8.analysis(each)) if len(line) > 80]
+
+
+# ── what-if ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.seed("S4.95")
+def test_a_projection_stands_between_its_bounds_and_ends_with_its_caveat(tmp_path: Path) -> None:
+    found = opening.opened(g8.file(tmp_path / "trace.json"))
+
+    told = trace_lines.what_if(projecting.projected(found, category="gemm", launches=None))
+
+    assert [
+        "bound        host / launch",
+        "removed      6 launches of a step · 1.500 ms of kernels",
+        "             1.500 ms with no other beside them",
+        "step         10.00 ms now · 8.500 ms projected (−15.0 %)",
+        "             at best 7.000 ms · at worst 10.00 ms",
+        "mechanism    fewer launches: the host is what the device waits for",
+        "caveat       the cost of a launch is an approximation; only measuring again",
+        "             proves it",
+    ] == told
+
+
+def test_a_projection_says_what_it_does_not_change_and_where_it_promises_too_much(
+    tmp_path: Path,
+) -> None:
+    found = opening.opened(g8.file(tmp_path / "busy.json", g8.events(busy=0.9)))
+    plain = projecting.projected(found, category=None, launches=99)
+    below = structs.replace(plain, model_below_bound=True)
+
+    assert "step         10.00 ms now · 10.00 ms projected (unchanged)" in trace_lines.what_if(
+        plain
+    )
+    assert "note         there are only 20 launches in a step" in trace_lines.what_if(plain)
+    assert [] != [each for each in trace_lines.what_if(below) if "below the best" in each]
