@@ -50,9 +50,14 @@ def kernel(
 
 
 def step(
-    at: int, *, busy: float = 0.5, mallocs: int = 0, names: tuple[str, ...] = NAMES
+    at: int,
+    *,
+    busy: float = 0.5,
+    mallocs: int = 0,
+    names: tuple[str, ...] = NAMES,
+    streams: int = 1,
 ) -> list[Event]:
-    """The events of a step; busy: the part of it in which kernels run."""
+    """The events of a step; busy: what its kernels take one after another, as a part of it."""
     begin = 1000 + at * _STEP
     made = [span(f"ProfilerStep#{at}", begin, _STEP)]
     for quarter, phase in enumerate(PHASES):
@@ -66,7 +71,8 @@ def step(
         name = names[number % len(names)]
         correlation = first + 1 + number
         made.append(launch(ts, correlation))
-        made.append(kernel(name, ts + 10, busy * _STEP / _KERNELS, correlation))
+        stream = 7 + number % streams
+        made.append(kernel(name, ts + 10, busy * _STEP / _KERNELS, correlation, stream=stream))
         made.append(span("aten::add" if number % 2 else "aten::conv2d", ts, 30, cat="cpu_op"))
     made += [span("cudaMalloc", begin + 40 + 9 * n, 5, cat="cuda_runtime") for n in range(mallocs)]
     return made

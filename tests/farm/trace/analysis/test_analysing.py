@@ -13,7 +13,7 @@ from farm.errors import Bad
 from farm.trace.analysis.analysing import analysed
 from farm.trace.analysis.record import Analysis
 from farm.trace.reading import reader
-from tests.farm.trace.analysis.golden import golden
+from tests.farm.trace import g8
 from tests.farm.trace.analysis.traces import (
     ELEMENTWISE,
     GEMM,
@@ -31,7 +31,7 @@ from tests.farm.trace.analysis.traces import (
     step,
 )
 
-GOLDEN = golden(250)
+GOLDEN = g8.events()
 ALONE = [
     [event("python_function", "f", 0, 5)],
     [kernel(0, 5)],

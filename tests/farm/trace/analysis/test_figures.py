@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.farm.trace.analysis.golden import golden
+from tests.farm.trace import g8
 from tests.farm.trace.analysis.traces import (
     COMM,
     GEMM,
@@ -22,13 +22,11 @@ from tests.farm.trace.analysis.traces import (
     step,
 )
 
-HALF, FULL = 250, 450  # µs of each of 20 kernels in 10 ms
-
 
 @pytest.mark.seed("S4.56", "S4.58", "S4.59")
 def test_the_golden_trace_that_is_half_busy_waits_for_the_host() -> None:
     """G8."""
-    found = made(golden(HALF)).analysis
+    found = made(g8.events()).analysis
 
     shares = {each.name: each.pct for each in found.categories}
     assert ("host / launch", 10.0, 0.5) == (found.bound, found.step_ms, found.gpu_util)
@@ -41,7 +39,7 @@ def test_the_golden_trace_that_is_half_busy_waits_for_the_host() -> None:
 @pytest.mark.seed("S4.61", "S4.62")
 def test_the_golden_trace_has_its_launches_and_its_overhead() -> None:
     """G8."""
-    found = made(golden(HALF)).analysis
+    found = made(g8.events()).analysis
 
     assert (20.0, 20.0) == (found.launches_per_step, found.kernels_per_step)
     assert 5.0 == pytest.approx(found.host_overhead_ms_per_step)
@@ -51,7 +49,7 @@ def test_the_golden_trace_has_its_launches_and_its_overhead() -> None:
 
 def test_the_golden_trace_that_is_nearly_busy_computes() -> None:
     """G8."""
-    found = made(golden(FULL)).analysis
+    found = made(g8.events(busy=0.9)).analysis
 
     assert ("compute", pytest.approx(0.9)) == (found.bound, found.gpu_util)
 
@@ -59,7 +57,7 @@ def test_the_golden_trace_that_is_nearly_busy_computes() -> None:
 @pytest.mark.seed("S4.67")
 def test_the_golden_trace_that_allocates_in_each_step_is_marked() -> None:
     """G8."""
-    found = made(golden(FULL, mallocs=6)).analysis
+    found = made(g8.events(busy=0.9, mallocs=6)).analysis
 
     assert ("memory-pressure", True, 6.0) == (
         found.bound,
@@ -71,7 +69,7 @@ def test_the_golden_trace_that_allocates_in_each_step_is_marked() -> None:
 @pytest.mark.seed("S4.58", "S4.67")
 def test_the_golden_trace_of_two_streams_is_never_more_than_busy() -> None:
     """G8: 12 ms of kernels in a step of 10 ms."""
-    found = made(golden(600, streams=2)).analysis
+    found = made(g8.events(busy=1.2, streams=2)).analysis
 
     assert 12.0 == pytest.approx(found.metrics["kernel_sum_ms"], rel=0.01)
     assert (1.0, "compute", False) == (found.gpu_util, found.bound, found.memory_pressure)
@@ -166,7 +164,7 @@ def test_a_device_that_is_nearly_full_is_under_pressure(reserved: int, expected:
     memory = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": 1, "args": told}
     properties = [{"id": 0, "totalGlobalMem": 1000}, {"id": 1, "totalGlobalMem": 1}]
 
-    found = seen([*golden(FULL), memory], deviceProperties=properties)
+    found = seen([*g8.events(busy=0.9), memory], deviceProperties=properties)
 
     assert expected == found.figures.bound.word
 

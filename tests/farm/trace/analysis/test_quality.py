@@ -9,7 +9,7 @@ from farm.trace.analysis.figures import figures
 from farm.trace.analysis.gathering import gather
 from farm.trace.analysis.quality import FLAGS, confidence, quality
 from farm.trace.reading import reader
-from tests.farm.trace.analysis.golden import golden
+from tests.farm.trace import g8
 from tests.farm.trace.analysis.traces import (
     Event,
     graph,
@@ -36,7 +36,7 @@ def steady(n: int = 5, *, length: float = 45.0, more: Iterable[Event] = ()) -> l
 
 def test_a_sound_trace_has_no_flag() -> None:
     assert set() == flags(steady())
-    assert set() == flags(golden(250))
+    assert set() == flags(g8.events())
 
 
 def test_no_steps_is_told() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from farm.errors import Refused
 from farm.trace.analysis import what_if
 from farm.trace.analysis.what_if import Projection
-from tests.farm.trace.analysis.golden import golden
+from tests.farm.trace import g8
 from tests.farm.trace.analysis.traces import (
     COMM,
     ELEMENTWISE,
@@ -27,7 +27,7 @@ from tests.farm.trace.analysis.traces import (
     step,
 )
 
-HALF, FULL = golden(250), golden(450)
+HALF, FULL = g8.events(), g8.events(busy=0.9)
 
 
 def without(events: list[Event], category: str) -> Projection:
@@ -61,9 +61,9 @@ def test_above_eighty_percent_the_saving_is_less_work_of_the_device() -> None:
 
 
 @pytest.mark.seed("S4.94")
-@pytest.mark.parametrize(("length", "word"), [(400, "device"), (399.9, "launches")])
-def test_at_exactly_eighty_percent_the_device_limits(length: float, word: str) -> None:
-    assert word in fewer(golden(length), 1).mechanism
+@pytest.mark.parametrize(("busy", "word"), [(0.8, "device"), (0.7998, "launches")])
+def test_at_exactly_eighty_percent_the_device_limits(busy: float, word: str) -> None:
+    assert word in fewer(g8.events(busy=busy), 1).mechanism
 
 
 @pytest.mark.seed("S4.96")
