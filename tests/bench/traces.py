@@ -57,7 +57,7 @@ began = time.process_time()
 duckdb.sql(
     "select unnest(traceEvents, recursive := true) from "
     f"read_json('{sys.argv[1]}', maximum_object_size = 2000000000)"
-).arrow()
+).arrow().read_all()
 """,
 }
 
