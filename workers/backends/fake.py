@@ -11,7 +11,9 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,6 +32,7 @@ from workers.backends import (
 )
 from workers.backends.usual import check_usual
 from workers.record import Assignment, CostReading, LayerReading
+from workers.timing import in_turns
 
 _MODES = ("spin", "sleep")
 _PHASES = ("load", "first", "warmup", "latency", "throughput", "memory", "layers", "flops")
@@ -127,14 +130,28 @@ class FakeStep:
         return {"output_0": np.asarray(output)}
 
     def layers(self, asked: LayerAsk) -> LayerPass:
-        """Time the step as its one layer, each profiled iteration beside a clean one."""
-        whole: tuple[list[int], list[int]] = ([], [])
-        for count in range(asked.warmup + 2 * asked.iterations):
-            began = asked.clock()
-            self()
-            if count >= asked.warmup:
-                whole[count % 2].append(asked.clock() - began)
-        profiled, clean = (np.array(each, dtype=np.int64) for each in whole)
+        """Time the step as its one layer, in turn with clean iterations, within the budget."""
+        warm: list[int] = []
+        clean: list[int] = []
+        profiled: list[int] = []
+
+        def timed(into: list[int], count: int) -> None:
+            for _ in range(count):
+                began = asked.clock()
+                self()
+                into.append(asked.clock() - began)
+
+        timed(warm, asked.warmup)
+        blocks = in_turns(
+            partial(timed, clean),
+            partial(timed, profiled),
+            iterations=asked.iterations,
+            typical_ns=median(warm) if warm else 0.0,
+            budget_ns=asked.budget_ns,
+            clock=asked.clock,
+            progress=partial(asked.progress, "layers"),
+        )
+        profiled_ns = np.array(profiled, dtype=np.int64)
         reading = LayerReading(
             method="fake",
             clock="wall",
@@ -142,11 +159,14 @@ class FakeStep:
             types=["Fake"],
             calls=[1.0],
             warmup=asked.warmup,
-            iterations=asked.iterations,
-            blocks=asked.iterations,
+            iterations=len(profiled),
+            blocks=blocks,
         )
         return LayerPass(
-            reading=reading, layer_ns=profiled[None, :], profiled_ns=profiled, clean_ns=clean
+            reading=reading,
+            layer_ns=profiled_ns[None, :],
+            profiled_ns=profiled_ns,
+            clean_ns=np.array(clean, dtype=np.int64),
         )
 
     def weights(self) -> WeightSpread:

@@ -3,6 +3,7 @@ import time
 import pytest
 
 from workers import backends
+from workers.backends import LayerAsk
 
 
 def test_a_step_takes_at_least_its_time(assign, load):
@@ -139,3 +140,36 @@ def test_a_process_dies_as_scripted(child, action, code):
     died = child(f"{_STRIKE}print('survived')", action, expect=code)
 
     assert "" == died
+
+
+def _asked(*, iterations: int, budget_ns: int | None, told: list[int]) -> LayerAsk:
+    return LayerAsk(
+        iterations=iterations,
+        warmup=2,
+        budget_ns=budget_ns,
+        clock=time.perf_counter_ns,
+        progress=lambda phase, done: told.append(done),
+    )
+
+
+def test_the_one_layer_is_timed_as_often_as_asked_beside_clean_iterations(load, assign):
+    step = load(assign(backend="fake", options={"duration_us": 10}))
+    told: list[int] = []
+
+    found = step.layers(_asked(iterations=25, budget_ns=None, told=told))
+
+    assert (25, 10) == (found.reading.iterations, found.reading.blocks)
+    assert (1, 25) == found.layer_ns.shape
+    assert 25 == found.clean_ns.size
+    assert [3, 6, 9, 12, 15, 17, 19, 21, 23, 25] == told
+
+
+def test_a_slow_layer_ends_with_the_budget_of_its_pass(load, assign):
+    """100 iterations of each kind would take 0.4 s; no block begins once 20 ms are over."""
+    step = load(assign(backend="fake", options={"duration_us": 2000}))
+    told: list[int] = []
+
+    found = step.layers(_asked(iterations=100, budget_ns=20_000_000, told=told))
+
+    assert 1 <= found.reading.iterations <= 10
+    assert found.reading.iterations == found.layer_ns.shape[1] == told[-1]
