@@ -31,10 +31,9 @@ print(json.dumps({"cpu_s": spent, "peak_mib": int(held) / 1024}))
 """
 _OURS: Final = """
 import sys, time
-from pathlib import Path
-from farm.trace.reading.reader import read
+from farm.trace.reading import reader
 began = time.process_time()
-read(Path(sys.argv[1]))
+reader.of(open(sys.argv[1], "rb"))
 """
 _JSON: Final = """
 import gzip, json, sys, time

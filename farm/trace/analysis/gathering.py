@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from farm.trace.analysis import kernels, launches, phases, windows
+from farm.trace.analysis import intervals, kernels, launches, phases, windows
 from farm.trace.analysis.launches import MISSING, Launches
 from farm.trace.analysis.phases import FORWARD, UNATTRIBUTED, UNPHASED, Spans
 from farm.trace.analysis.windows import Steps, Window
@@ -83,6 +83,12 @@ class Gathered(NamedTuple):
         window = self.window
         inside = (events.start >= window.host_begin) & (events.start < window.host_end)
         return np.asarray(inside, bool)
+
+
+def covered(found: Gathered, chosen: "Flags") -> "Whole":
+    """Return the time of the window in which at least one of the chosen GPU events runs."""
+    spans = intervals.union(found.gpu.start[chosen], found.gpu.end[chosen])
+    return intervals.clip(spans, found.window.begin, found.window.end)
 
 
 def gather(trace: Trace) -> Gathered:

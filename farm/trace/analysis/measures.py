@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farm.trace.analysis import idle, intervals, memory, ops, phases
-from farm.trace.analysis.gathering import Gathered
+from farm.trace.analysis.gathering import Gathered, covered
 from farm.trace.analysis.idle import Idle, Waiting
 from farm.trace.analysis.memory import Peaks
 from farm.trace.reading.columns import MEMCPY, MEMSET
@@ -80,17 +80,13 @@ def of_devices(found: Gathered) -> list[OfDevice]:
 
 
 def _of_device(found: Gathered, number: int, waiting: Waiting) -> OfDevice:
-    gpu, window, mine = found.gpu, found.window, found.device == number
+    window, mine = found.window, found.device == number
     kernel = mine & found.is_kernel
     comm = found.category == "comm"
 
-    def time(chosen: "Flags") -> "Spans":
-        covered = intervals.union(gpu.start[chosen], gpu.end[chosen])
-        return intervals.clip(covered, window.begin, window.end)
-
-    work, busy = time(mine), time(kernel)
-    alone = intervals.without(time(kernel & comm), time(kernel & ~comm))
-    copies = intervals.without(time(mine & ~found.is_kernel), busy)
+    work, busy = covered(found, mine), covered(found, kernel)
+    alone = intervals.without(covered(found, kernel & comm), covered(found, kernel & ~comm))
+    copies = intervals.without(covered(found, mine & ~found.is_kernel), busy)
     return OfDevice(
         device=found.devices[number],
         busy=intervals.total(busy),

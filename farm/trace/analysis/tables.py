@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from farm.trace.analysis import intervals, kernels, ops
 from farm.trace.analysis.figures import Figures
-from farm.trace.analysis.gathering import Gathered
+from farm.trace.analysis.gathering import Gathered, covered
 from farm.trace.analysis.kernels import Unit
 from farm.trace.analysis.metrics import MS
 from farm.trace.analysis.phases import UNATTRIBUTED, UNPHASED
@@ -101,18 +101,18 @@ def kernel_rows(found: Gathered, *, phase: str | None = None) -> list[KernelRow]
 
 def op_rows(found: Gathered, figures: Figures, *, phase: str | None = None) -> list[OpRow]:
     """Return the operators of the window, or of one phase in it, the costliest first."""
-    ops, own = found.ops, figures.host.own
-    chosen = found.in_host_window(ops) & _of_phase(found, found.op_phase, phase)
+    made, own = found.ops, figures.host.own
+    chosen = found.in_host_window(made) & _of_phase(found, found.op_phase, phase)
     which = np.flatnonzero(chosen)
     launched = _launches_of(found)
     whole, rows = int(own[which].sum()), []
-    for name, mine in _groups(ops.name, which):
+    for name, mine in _groups(made.name, which):
         took = int(own[mine].sum())
         rows.append(
             OpRow(
                 op=found.trace.names[name],
                 ms_per_step=took / found.window.n / MS,
-                total_ms_per_step=int((ops.end - ops.start)[mine].sum()) / found.window.n / MS,
+                total_ms_per_step=int((made.end - made.start)[mine].sum()) / found.window.n / MS,
                 pct_of_cpu_ops=100 * took / whole if whole else 0.0,
                 count_per_step=mine.size / found.window.n,
                 launches_per_step=int(launched[mine].sum()) / found.window.n,
@@ -154,19 +154,16 @@ def phase_rows(found: Gathered) -> list[PhaseRow]:
 
 
 def _phase(found: Gathered, at: int, word: str) -> PhaseRow:
-    window, gpu, n = found.window, found.gpu, found.window.n
+    gpu, n = found.gpu, found.window.n
     kernel = found.is_kernel & (found.phase == at)
     begun = kernel & found.in_window
     calls = found.launches.is_launch & (found.call_phase == at)
-    covered = 0
-    for device in range(len(found.devices)):
-        mine = kernel & (found.device == device)
-        spans = intervals.union(gpu.start[mine], gpu.end[mine])
-        covered += intervals.total(intervals.clip(spans, window.begin, window.end))
+    devices = range(len(found.devices))
+    busy = sum(intervals.total(covered(found, kernel & (found.device == each))) for each in devices)
     told = bool(found.is_kernel.any())
     return PhaseRow(
         phase=word,
-        gpu_ms_per_step=covered / len(found.devices) / n / MS if told else None,
+        gpu_ms_per_step=busy / len(found.devices) / n / MS if told else None,
         kernel_sum_ms_per_step=int(found.length_ns[begun].sum()) / n / MS if told else None,
         wall_ms_per_step=_wall(found, word),
         kernels_per_step=int(np.count_nonzero(begun)) / n,

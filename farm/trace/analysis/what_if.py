@@ -11,7 +11,7 @@ import numpy as np
 from farm.errors import Refused
 from farm.trace.analysis import intervals
 from farm.trace.analysis.figures import Figures
-from farm.trace.analysis.gathering import Gathered
+from farm.trace.analysis.gathering import Gathered, covered
 from farm.trace.analysis.launches import MISSING
 from farm.trace.analysis.metrics import MS
 
@@ -110,12 +110,10 @@ def _projection(figures: Figures, removed: Removed, *, note: str = "") -> Projec
 
 def _exclusive(found: Gathered, gone: "NDArray[np.bool_]") -> float:
     """Return the ns in which only what is removed ran, as the mean over devices."""
-    gpu, window = found.gpu, found.window
     kernels = found.is_kernel
 
     def busy(chosen: "NDArray[np.bool_]") -> int:
-        covered = intervals.union(gpu.start[chosen], gpu.end[chosen])
-        return intervals.total(intervals.clip(covered, window.begin, window.end))
+        return intervals.total(covered(found, chosen))
 
     parts = [
         busy(kernels & (found.device == each)) - busy(kernels & ~gone & (found.device == each))

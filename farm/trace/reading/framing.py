@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from farm.errors import Bad
+from farm.trace.reading.extents import extent
 from farm.trace.reading.tally import Tally
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -18,7 +19,6 @@ _TOKEN: Final = re.compile(
 )
 _LOST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 _LONGEST: Final = 64 << 20  # bytes of the keys on either side
-_TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _NO_TRACE: Final = "expected a list of events, or an object with one under traceEvents"
 
 
@@ -61,15 +61,12 @@ def closing(
         tally.repair("trailing_data", bool(text.strip()))
         return {}
     inside = b"{" + text.lstrip().removeprefix(b",")
-    try:
-        msgspec.json.decode(inside, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError) as error:
-        trailing = _TRAILING.search(str(error))
-        if trailing is None:
-            tally.repair("structure")
-            return {}
-        tally.repair("trailing_data")
-        inside = inside[: int(trailing[1]) - 1]
+    size = extent(memoryview(inside))
+    if size < 0:
+        tally.repair("structure")
+        return {}
+    tally.repair("trailing_data", bool(inside[size:].strip()))
+    inside = inside[:size]
     return _decoded(inside, tally)
 
 

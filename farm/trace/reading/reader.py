@@ -5,12 +5,11 @@ that does not decode is walked through event by event, and only the damaged ones
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from farm.errors import Bad, Refused
+from farm.errors import Bad
 from farm.trace.reading import events, framing
 from farm.trace.reading.collecting import Collector, TooFar
 from farm.trace.reading.columns import Allocations, Events, Lane
@@ -37,22 +36,11 @@ class Trace(NamedTuple):
     tally: Tally
 
 
-def read(path: Path, *, chunk: int = CHUNK) -> Trace:
-    """Return the trace in a file, plain or gzip. chunk: bytes at a time; no result depends on it.
-
-    Raises Refused if the file cannot be read, Bad if it holds no event.
-    """
-    try:
-        with path.open("rb") as file:
-            return of(file, chunk=chunk)
-    except Bad as error:
-        raise Bad(f"{str(path)!r} cannot be analysed", why=str(error), hint=error.hint) from error
-    except OSError as error:
-        raise Refused(f"cannot read {str(path)!r}", why=error.strerror or "") from error
-
-
 def of(file: BinaryIO, *, chunk: int = CHUNK) -> Trace:
-    """Return the trace in a file that is open; as `read`."""
+    """Return the trace in an open file, plain or gzip, from where it stands.
+
+    chunk: bytes at a time; no result depends on it. Raises Bad if the file holds no event.
+    """
     tally = Tally()
     pieces = chunks(file, tally, size=min(chunk, _PIECE))
     opened = framing.opening(pieces, tally)

@@ -7,11 +7,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from farm.trace.reading.events import Event, One, lenient
+from farm.trace.reading.extents import CUT, extent
 from farm.trace.reading.repairing import mended
 from farm.trace.reading.tally import Tally
 
-_VALUE: Final = msgspec.json.Decoder(msgspec.Raw).decode
-_TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _GAP: Final = re.compile(rb"[ \t\n\r,]*")
 # Where an event may end: a brace, then the next event, or the end of the list or of the file.
 _END: Final = re.compile(rb"\}(?=\s*(?:,\s*\{|\]))")
@@ -30,7 +29,6 @@ _ARRIVING: Final = re.compile(rb"[\s,]*\Z")
 _UNSURE: Final = re.compile(rb"[\]}][\s\]}]*(?:,\s*)?\Z")
 _CONTROL: Final = re.compile(rb"[\x00-\x20,]+")
 _TRIES: Final = 8  # ends of a damaged event; the text of one may look like several
-_CUT, _DAMAGED = -1, -2
 
 
 class Walked(NamedTuple):
@@ -111,13 +109,13 @@ class Walk:
             self._tally.drop("unparsable")
             self._is_lost = True
             return at + 1
-        end = _extent(memoryview(text)[at:])
+        end = extent(memoryview(text)[at:])
         if end > 0:
             if at + end == len(text) and text[at] not in b"{" and not final:
                 return None  # a number may go on
             self._take(text[at : at + end], one, typed, loose)
             return at + end
-        if end == _CUT:
+        if end == CUT:
             self._tally.drop("truncated", final)
             return len(text) if final else None
         return self._mend(text, at, loose, final=final)
@@ -171,21 +169,6 @@ class Walk:
         return end
 
 
-def _extent(text: memoryview) -> int:
-    """Return how long the value is that a text begins with; _CUT or _DAMAGED if it is not whole."""
-    try:
-        _VALUE(text)
-    except msgspec.DecodeError as error:
-        trailing = _TRAILING.search(str(error))
-        if trailing is not None:
-            return int(trailing[1]) - 1
-        ends_in_number = str(error).endswith(f"(byte {len(text)})")
-        return _CUT if ends_in_number or "truncated" in str(error) else _DAMAGED
-    except RecursionError:
-        return _DAMAGED
-    return len(text)
-
-
 def _closes(text: bytes, at: int, *, final: bool) -> bool | None:
     """Tell if the file goes on behind a bracket as behind a list of events; None if not yet.
 
@@ -194,9 +177,9 @@ def _closes(text: bytes, at: int, *, final: bool) -> bool | None:
     key = _KEY.match(text, at)
     if key is None:
         return _LAST.match(text, at) is not None
-    size = _extent(memoryview(b"{" + text[key.end() :]))
+    size = extent(memoryview(b"{" + text[key.end() :]))
     if size < 0:
-        return None if size == _CUT and not final else True
+        return None if size == CUT and not final else True
     closed = _CLOSED.match(text, key.end() + size - 1)
     if closed is None:
         return True
@@ -213,8 +196,8 @@ def _inside(text: bytes, at: int, end: int, *, final: bool) -> int | None:
     for each in _WITHIN.finditer(text, at + 1, end):
         begin = each.end() - 1
         rest = memoryview(text)[begin:]
-        size = _extent(rest)
-        if size == _CUT and not final:
+        size = extent(rest)
+        if size == CUT and not final:
             return None
         if size > 0 and b'"ph"' in bytes(rest[:size]):
             if not final and _ARRIVING.match(text, begin + size):

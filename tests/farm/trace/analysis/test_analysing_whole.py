@@ -12,14 +12,14 @@ import pytest
 from farm.errors import Bad
 from farm.trace.analysis import what_if
 from farm.trace.analysis.analysing import Analysed, analysed
-from farm.trace.reading import reader
 from tests.farm.trace.analysis.expected import ABSENT, DATA, files, is_near, listed, numbers
+from tests.farm.trace.reading.told import opened
 
 SHUFFLED = "15_mi250_minitoy.json.gz"
 
 
 def read(path: Path) -> Analysed:
-    return analysed(reader.read(path), name=path.name)
+    return analysed(opened(path), name=path.name)
 
 
 def wrong(expected: dict[str, Any], found: dict[str, Any]) -> dict[str, tuple[Any, Any]]:

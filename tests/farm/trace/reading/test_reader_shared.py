@@ -13,7 +13,7 @@ import pytest
 
 from farm.errors import Bad
 from farm.trace.reading import columns, reader
-from tests.farm.trace.reading.told import told
+from tests.farm.trace.reading.told import opened, told
 
 SHARED: Final = Path(__file__).parents[5] / "shared/data/traces"
 CHUNKS: Final = (1, 7, 64, 1000, reader.CHUNK, 64 << 20)
@@ -37,10 +37,10 @@ def test_malformed_files_are_read_as_far_as_they_go(chunk: int) -> None:
         path = SHARED / "malformed" / name
         if meant["exit"]:
             with pytest.raises(Bad) as caught:
-                reader.read(path, chunk=chunk)
+                opened(path, chunk=chunk)
             assert meant["exit"] == caught.value.exit_code, name
             continue
-        found = told(reader.read(path, chunk=chunk))
+        found = told(opened(path, chunk=chunk))
         kinds = Counter(each.kind for each in found.rows)
         assert meant["kernels"] == kinds["kernel"], name
         assert meant["launches"] == sum(kinds[each] for each in LAUNCHES), name
@@ -54,14 +54,14 @@ def test_a_malformed_file_says_the_same_for_every_chunk() -> None:
     for name, meant in known("malformed")["files"].items():
         if not meant["exit"]:
             path = SHARED / "malformed" / name
-            first, *others = (told(reader.read(path, chunk=chunk)) for chunk in CHUNKS)
+            first, *others = (told(opened(path, chunk=chunk)) for chunk in CHUNKS)
             assert [first] * len(others) == others, name
 
 
 def test_real_traces_hold_the_work_that_is_known_and_no_fault() -> None:
     """In order of time on each stream, with a lane and a name for every span."""
     for name, meant in known("traces").items():
-        found = reader.read(SHARED / name)
+        found = opened(SHARED / name)
 
         kinds = np.bincount(found.events.kind, minlength=8).tolist()
         numbers = {key: each.get("value") for key, each in meant["numbers"].items()}

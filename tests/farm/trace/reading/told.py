@@ -1,6 +1,7 @@
 """What the reader says of a trace, in words that do not depend on how it numbers anything."""
 
 import io
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from farm.trace.reading import columns, reader
@@ -27,6 +28,12 @@ class Told(NamedTuple):
     keys: dict[str, object]
     repaired: dict[str, int]
     dropped: dict[str, int]
+
+
+def opened(path: Path, *, chunk: int = reader.CHUNK) -> reader.Trace:
+    """Return the trace in a file."""
+    with path.open("rb") as file:
+        return reader.of(file, chunk=chunk)
 
 
 def told(trace: reader.Trace) -> Told:
