@@ -46,7 +46,8 @@ def opening(pieces: Iterator[bytes], tally: Tally) -> Opening:
         return Opening({}, text[1:], is_object=False)
     if text[:1] == b"{":
         return _in_object(text, pieces, tally)
-    said = f"it begins with {text[:20]!r}" if text else "it is empty"
+    begin = text[:20].decode("utf-8", "replace")
+    said = f"it begins with {begin!r}" if text else "it is empty"
     raise Bad("the file is no trace", why=f"{said}; {_NO_TRACE}")
 
 
