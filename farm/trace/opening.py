@@ -35,8 +35,9 @@ _PIECE: Final = 1 << 20
 
 
 class Opened(NamedTuple):
-    """An analysis; made: what it was made of, None where only the document was kept."""
+    """An analysis by the name of its file; made: what it was made of, None of a kept document."""
 
+    name: str
     analysis: Analysis
     made: Analysed | None
 
@@ -70,13 +71,13 @@ def _of(file: io.BufferedReader, name: str) -> Opened:
         if not tag.startswith(_OURS):
             raise Bad(f"it is a document of schema {tag!r}", why="that is no trace")
         data = b"".join(chunks(whole, Tally(), size=_PIECE))
-        return Opened(schema.decode(data.removeprefix(_BOM), Analysis), None)
+        return Opened(name, schema.decode(data.removeprefix(_BOM), Analysis), None)
     for tool, pattern in _LAYERS:
         if pattern.match(begin):
             hint = f"`farm profile layers {shlex.quote(name)}` reads it"
             raise Bad(f"it is a layer profile of {tool}", why="that is no trace", hint=hint)
     made = analysed(reader.of(whole), name=name)
-    return Opened(made.analysis, made)
+    return Opened(name, made.analysis, made)
 
 
 def _unpacked(data: bytes) -> bytes:

@@ -27,7 +27,7 @@ def projected(opened: Opened, *, category: str | None, launches: int | None) -> 
         made = what_if.without_launches(figures, launches or 0)
     rates = _rates(opened.analysis.img_per_s, made)
     return WhatIf(
-        trace=opened.analysis.trace,
+        trace=opened.name,
         bound=opened.analysis.bound,
         mechanism=made.mechanism,
         removed=RemovedWork(**made.removed._asdict()),

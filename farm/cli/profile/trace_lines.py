@@ -40,9 +40,9 @@ _CAUSES: Final = {
 }
 
 
-def summary(found: Analysis) -> list[str | Table]:
-    """Return the whole summary."""
-    lines = [*_distrusted(found), found.trace, *_step(found), *_inference(found)]
+def summary(found: Analysis, *, name: str) -> list[str | Table]:
+    """Return the whole summary; name: of the file that it was read from."""
+    lines = [*_distrusted(found), name, *_step(found), *_inference(found)]
     lines += [*_gpu(found), *_host(found), *_memory(found), *_bound(found), *_file(found)]
     told: list[str | Table] = [*lines]
     if found.kernels:

@@ -42,7 +42,7 @@ def summary(talk: Talk, trace: str) -> None:
     if talk.as_json:
         console.document(schema.encode(found))
         return
-    console.show(*trace_lines.summary(found))
+    console.show(*trace_lines.summary(found, name=trace))
     more = "kernels" if found.kernels else "ops" if found.ops else ""
     if more and Path(trace).is_file():  # a pipe cannot be read again
         console.next(f"farm profile {more} {shlex.quote(trace)}")
@@ -67,7 +67,7 @@ def get(talk: Talk, trace: str, field: str | None) -> None:
         _one(talk, found, field)
     elif talk.as_json:
         told = MetricsRead(
-            trace=found.trace,
+            trace=trace,
             metrics=found.metrics,
             null_reasons=_reasons(found, "metrics", "metrics"),
         )
@@ -92,7 +92,7 @@ def phases(talk: Talk, trace: str) -> None:
     console = talk.console()
     if talk.as_json:
         told = PhasesRead(
-            trace=found.trace,
+            trace=trace,
             inferred_forward=found.inferred_forward,
             rows=found.phases,
             null_reasons=_reasons(found, "phases", "rows"),
@@ -144,7 +144,7 @@ def kernels(
     )
     console = talk.console()
     if talk.as_json:
-        told = KernelsRead(trace=found.trace, phase=phase or "", of=len(rows), rows=rows[:top])
+        told = KernelsRead(trace=trace, phase=phase or "", of=len(rows), rows=rows[:top])
         console.document(schema.encode(told))
         return
     console.show(trace_views.kernels(rows[:top], of=len(rows), phase=phase or ""))
@@ -166,7 +166,7 @@ def ops(talk: Talk, trace: str, top: int, phase: str | None) -> None:
     rows = choosing.ops(found, phase=phase)
     console = talk.console()
     if talk.as_json:
-        told = OpsRead(trace=found.trace, phase=phase or "", of=len(rows), rows=rows[:top])
+        told = OpsRead(trace=trace, phase=phase or "", of=len(rows), rows=rows[:top])
         console.document(schema.encode(told))
         return
     console.show(trace_views.ops(rows[:top], of=len(rows), phase=phase or ""))

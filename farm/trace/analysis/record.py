@@ -6,11 +6,16 @@ throughput and stages, is null with its reason in the analysis of a trace file.
 
 from typing import Literal
 
-from farm.schema import Stored
+from msgspec import UNSET, UnsetType
+
+from farm.schema import Stored, SystemCard
 from farm.trace.analysis.bounds import Reason
 from farm.trace.analysis.diagnostics import Diagnostics
 from farm.trace.analysis.quality import Confidence, Quality
 from farm.trace.analysis.tables import CategoryRow, KernelRow, OpRow, PhaseRow
+
+
+Setting = float | int | bool | str | list[str] | None
 
 
 class Over(Stored, frozen=True, kw_only=True):
@@ -20,34 +25,80 @@ class Over(Stored, frozen=True, kw_only=True):
     real_steps: int
 
 
-class Analysis(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.analysis/v1"):
-    """What a trace says. The numbers that the original had stand beside each other, and all of them
-    by the names of `farm profile get` in `metrics`. mode: of a capture.
+class Percentiles(Stored, frozen=True, kw_only=True):
+    """How long an iteration took, synchronised at both ends, over all n of them."""
+
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    mean_ms: float
+    min_ms: float
+    max_ms: float
+    n: int
+
+
+class PhaseGpu(Stored, frozen=True, kw_only=True):
+    """The device time of a phase alone, as the original lists it too."""
+
+    phase: str
+    gpu_ms_per_step: float | None
+
+
+class Spread(Stored, frozen=True, kw_only=True):
+    """A number over several trials; std: the sample standard deviation (ddof 1) of all n."""
+
+    std: float | None
+    n: int
+    trials: list[float]
+
+
+class Aggregation(Stored, frozen=True, kw_only=True):
+    """What several trials were put together from.
+
+    n: trials. profiles: their files. representative_profile: the one that the lists are of.
+    bounds: of each trial.
     """
 
-    trace: str
+    n: int
+    profiles: list[str]
+    representative_profile: str
+    note: str
+    bounds: list[str]
+
+
+class Analysis(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.analysis/v1"):
+    """What a trace says. The numbers that the original had stand beside each other, and all of them
+    by the names of `farm profile get` in `metrics`.
+
+    What only a capture has is empty or absent for a trace alone: mode, config (what was asked, and
+    under what it ran), latency and stages_ms of an inference, card. intervals: 95 % ones of metrics
+    by name. spread, aggregation: of several trials, whose metrics are means. bound_reported: what
+    another tool said. timings: the events of the window, None where they are too many.
+    """
+
+    trace: str | None
     model: str | None
     mode: Literal["training", "inference"] | None
     bound: str
     bound_why: str
     reasons: list[Reason]
     confidence: Confidence
-    attribution: Literal["launch", "kernel_ts"]
+    attribution: Literal["launch", "kernel_ts"] | None
     inferred_forward: bool
-    step_ms: float
+    step_ms: float | None
     img_per_s: float | None
-    dataload_ms: float
-    dataload_frac: float
+    dataload_ms: float | None
+    dataload_frac: float | None
     gpu_util: float | None
     gpu_util_raw: float | None
     memory_pressure: bool
-    cuda_mallocs_per_step: float
-    host_overhead_ms_per_step: float
-    launches_per_step: float
+    cuda_mallocs_per_step: float | None
+    host_overhead_ms_per_step: float | None
+    launches_per_step: float | None
     gpu_busy_ms_per_step: float | None
     mean_kernel_us: float | None
-    kernels_per_step: float
-    unique_kernels: int
+    kernels_per_step: float | None
+    unique_kernels: int | None
     memcpy_ms_per_step: float | None
     tensorcore_pct: float | None
     peak_vram_mb: float | None
@@ -60,6 +111,19 @@ class Analysis(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.
     ops: list[OpRow]
     ops_by_phase: dict[str, list[OpRow]]
     counts: dict[str, int]
-    diagnostics: Diagnostics
+    diagnostics: Diagnostics | None
     quality: Quality
     null_reasons: dict[str, str]
+    config: dict[str, Setting] = {}
+    phases_gpu: list[PhaseGpu] = []
+    top_kernels: list[KernelRow] = []
+    intervals: dict[str, tuple[float, float] | None] = {}
+    latency: Percentiles | UnsetType = UNSET
+    stages_ms: dict[str, float | None] | UnsetType = UNSET
+    card: SystemCard | UnsetType = UNSET
+    bound_reported: str | UnsetType = UNSET
+    spread: dict[str, Spread] | UnsetType = UNSET
+    img_per_s_std: float | None | UnsetType = UNSET
+    img_per_s_n: int | UnsetType = UNSET
+    img_per_s_trials: list[float] | UnsetType = UNSET
+    aggregation: Aggregation | UnsetType = UNSET

@@ -16,7 +16,7 @@ HOST = g8.analysis(g8.host())
 
 
 def lines(found: Analysis) -> list[str]:
-    return [each for each in trace_lines.summary(found) if isinstance(each, str)]
+    return [each for each in trace_lines.summary(found, name="t") if isinstance(each, str)]
 
 
 def said(found: Analysis, name: str) -> str:
@@ -83,7 +83,7 @@ def test_the_summary_shows_the_mix_and_the_costliest_kernels() -> None:
         FOUND, "kernel time"
     )
     many = g8.analysis(g8.events(names=tuple(f"work_{at}" for at in range(10))))
-    table = trace_lines.summary(many)[-1]
+    table = trace_lines.summary(many, name="t")[-1]
     assert isinstance(table, Table)
     assert 8 == len(table.rows)
     assert "8 of 10 kernels, 80 % of the time; `farm profile kernels` shows more" == table.notes[0]
@@ -148,7 +148,7 @@ def test_of_a_cpu_nothing_is_said_about_a_gpu() -> None:
     assert "waits for data 0.000 ms" == said(HOST, "host")
     for name in ("idle", "matrix units", "kernel time"):
         assert "" == said(HOST, name)
-    table = trace_lines.summary(HOST)[-1]
+    table = trace_lines.summary(HOST, name="t")[-1]
     assert isinstance(table, Table)
     assert "aten::addmm" == table.rows[0][-1].text
 
