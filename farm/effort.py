@@ -35,7 +35,7 @@ def repeat_words(number: int, wanted: int) -> str:
     0 is the child that carries instruments, after the last repeat.
     """
     if number == 0:
-        return "layers and cost"
+        return "instruments"
     if number > wanted:
         return f"repeat {number}, in place of a disturbed one"
     return f"repeat {number} of {wanted}"

@@ -18,7 +18,9 @@ from farm.interchange.document import CallableProfile, RosterValidation
 from farm.report.record import Report
 from farm.trace.analysis.answers import KernelsRead, MetricsRead, OpsRead, PhasesRead, WhatIf
 from farm.trace.analysis.record import Analysis
+from farm.trace.comparing.record import TraceComparison
 from farm.trace.documents import LayersRead, LayersTaken
+from farm.trace.importing.record import LayerProfile, LayerTimesRead, OpTimesRead
 from farm.trace.matching import LayerComparison
 from farm.trace.sidecar import Sidecar
 from farm.verify import Verified
@@ -33,7 +35,8 @@ _STORED: Final[tuple[type[Struct], ...]] = (
 _BY_HAND: Final[tuple[type[Struct], ...]] = (
     *(CallableProfile, Comparison, CostReport, RosterValidation, Verified),
     *(LayersTaken, LayersRead, LayerComparison, Sidecar),
-    *(Analysis, MetricsRead, PhasesRead, KernelsRead, OpsRead, WhatIf),
+    *(Analysis, MetricsRead, PhasesRead, KernelsRead, OpsRead, WhatIf, TraceComparison),
+    *(LayerProfile, LayerTimesRead, OpTimesRead),
 )
 
 

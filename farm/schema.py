@@ -33,8 +33,9 @@ Status = Literal["ok", "failed", "pruned", "infra", "cancelled"]
 Validity = Literal["valid", "degraded", "invalid"]
 Stability = Literal["stable", "acceptable", "noisy", "unknown"]
 Compat = Literal["yasp", "rpx", "tinytorch", "libreyolo"]
+Mode = Literal["inference", "train"]
 Pass = Literal["latency", "throughput", "memory"]  # of a clean child
-Instrument = Literal["layers", "weights", "flops"]  # of the instrumented child
+Instrument = Literal["layers", "weights", "trace", "flops"]  # of the instrumented child
 # Answers that a person asked for and got; they fail nothing (rule 11 of the decisions). On a CPU
 # the device's memory is the host's.
 ANSWERS: Final = frozenset({"oom", "host_oom", "unsupported"})
@@ -129,11 +130,13 @@ class Model(Written, frozen=True, kw_only=True):
 
 
 class Workload(Written, frozen=True, kw_only=True):
+    """What a step is. mode: of `train` it is forward, backward, optimiser and gradient reset."""
+
     model: Model
     inputs: Inputs
     precision: Precision
     batch: int
-    mode: Literal["inference"] = "inference"
+    mode: Mode = "inference"
     backend: Literal["torch", "onnx", "fake"] = "torch"
     backend_options: dict[str, str | int | bool] = {}
     item: str = "item"
@@ -214,6 +217,7 @@ class Effort(Written, frozen=True, kw_only=True):
     energy: bool = False
     layers: bool = True
     flops: bool = True
+    trace: bool = False
     layer_iterations: int = 0
     layer_budget_ms: int = 10_000
     threads: int = 0
@@ -275,13 +279,55 @@ class Order(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.ord
     tags: dict[str, str] = {}
 
 
+class Data(Written, frozen=True, kw_only=True):
+    """What the DATA of a training stand for.
+
+    word: as it was written. count: items of one pass, None where that is endless or not known.
+    files: images, absolute. classes: how many, None if nobody says. reference, root: a function,
+    and the folder that it is found from, "" for an installed one.
+    """
+
+    kind: Literal["synthetic", "yaml", "callable"]
+    word: str
+    count: int | None = None
+    files: tuple[str, ...] = ()
+    classes: int | None = None
+    reference: str = ""
+    root: str = ""
+
+
+class Capture(Written, frozen=True, kw_only=True):
+    """What `farm profile run` and `infer` say of a pipeline: its data, and how it handles them.
+
+    data: of a training. images: what an inference reads, absolute; none for what comes along with
+    the model. imgsz: pixels of a side; 0 where the inputs
+    have another form. workers: loader processes. autocast: the dtype, "" for none. warmup, steps:
+    iterations before a window and in it. fit: find the batch that fits, and nothing else. trace:
+    without, phases are timed and no profiler runs. experimental: train a model that nobody tried.
+    """
+
+    data: Data | UnsetType = UNSET
+    images: tuple[str, ...] = ()
+    imgsz: int = 0
+    workers: int = 0
+    autocast: Literal["", "float16", "bfloat16"] = ""
+    conf: float = 0.25
+    iou: float = 0.45
+    max_det: int = 300
+    warmup: int = 0
+    steps: int = 0
+    fit: bool = False
+    trace: bool = True
+    experimental: bool = False
+
+
 class Asked(Written, frozen=True, kw_only=True, tag_field="schema", tag="farm.asked/v1"):
     """One measurement by hand, as `farm` asks `farm-worker` for it: no broker, no store.
 
     device: a slot of this machine; `cuda` or `cuda:N` steps on the CPU slot and computes there.
     passes: of the clean children; none where only an instrument is wanted. folder: where arrays,
     log and tables are left. bundle, npz: the user's code and input arrays, "" for none. output:
-    keep what the model returned as `output.npz`.
+    keep what the model returned as `output.npz`. capture: the step is a pipeline of this kind.
     """
 
     job: Job
@@ -294,6 +340,7 @@ class Asked(Written, frozen=True, kw_only=True, tag_field="schema", tag="farm.as
     npz: str = ""
     output: bool = False
     tags: dict[str, str] = {}
+    capture: Capture | UnsetType = UNSET
 
 
 # ── what was found ───────────────────────────────────────────────────────────────────────────────
@@ -522,6 +569,32 @@ class LayerTable(Stored, frozen=True, kw_only=True, tag_field="schema", tag="far
     null_reasons: dict[str, str] = {}
 
 
+class Captured(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.captured/v1"):
+    """What a capture found beside its trace; the artefact `captured`.
+
+    Times are of whole iterations, in ns. plain_ns: unsynchronised steps of the clean child, from
+    one completion to the next. waits_ns: for the loader, in these. traced_ns: under the profiler.
+    stages_ns: of each phase, synchronised at its ends, without a profiler. pipeline: whether the
+    model came with its own pre- and postprocessing or loss. unused: options without any use for it.
+    notes: what a person should know.
+    """
+
+    plain_ns: list[int]
+    waits_ns: list[int]
+    traced_ns: list[int]
+    stages_ns: dict[str, list[int]]
+    pipeline: Literal["detection", "plain"]
+    unused: list[str]
+    notes: list[str]
+
+
+class Traced(Stored, frozen=True, kw_only=True):
+    """What a profile says of its trace, which is the artefact `trace`: bytes before packing."""
+
+    iterations: int
+    bytes: int
+
+
 class Hotspot(Stored, frozen=True, kw_only=True):
     """A layer that takes much of the time.
 
@@ -700,6 +773,7 @@ class Profile(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.p
     gpu_time: GpuTime | UnsetType | None = UNSET
     energy: Energy | UnsetType | None = UNSET
     layers: Layers | UnsetType | None = UNSET
+    trace: Traced | UnsetType | None = UNSET
     cost: Cost | UnsetType | None = UNSET
     estimate: Estimate | UnsetType | None = UNSET
     bounds: Bounds | UnsetType | None = UNSET

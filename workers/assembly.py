@@ -6,8 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from msgspec import UNSET, UnsetType
+
 from farm.hardware import Roofs
 from farm.schema import (
+    Capture,
     Device,
     Execution,
     Failure,
@@ -18,7 +21,7 @@ from farm.schema import (
     Status,
     SystemCard,
 )
-from workers import figures, folders, readings, resources
+from workers import captured, figures, folders, readings, resources
 from workers.record import Record
 
 # Failures that are ours: the job may be measured elsewhere.
@@ -30,8 +33,9 @@ class Attempt:
     """What one try at a job is, before anything is measured.
 
     bundle, npz: where the user's code and input arrays were staged, "" where there are none.
-    passes, instruments, accelerator, output: as of an assignment; without passes the instrumented
-    child is all there is. roofs: measured peaks of this system, None while nobody took them.
+    passes, instruments, accelerator, output, capture: as of an assignment; without passes the
+    instrumented child is all there is. roofs: measured peaks of this system, None while nobody
+    took them.
     """
 
     order: Order
@@ -56,6 +60,7 @@ class Attempt:
     instruments: tuple[Instrument, ...] = ()
     accelerator: str = ""
     output: bool = False
+    capture: Capture | UnsetType = UNSET
     roofs: Roofs | None = None
 
 
@@ -122,6 +127,11 @@ def _result(attempt: Attempt, found: Found) -> tuple[Status, dict[str, Any], dic
     )
     if more.table is not None:
         folders.keep_table(attempt.folder, more.table)
+    if "trace" in attempt.instruments or attempt.capture is not UNSET:
+        kept, traced, why = captured.beside(found.taken, found.seen)
+        folders.keep_captured(attempt.folder, kept)
+        blocks["trace"] = traced
+        nulls |= {"trace": why} if why else {}
     return "ok", blocks | more.blocks, nulls | more.nulls
 
 

@@ -14,14 +14,15 @@ import msgspec
 
 from farm import npz, schema
 from farm.errors import Bad
-from farm.schema import LayerTable
+from farm.schema import Captured, LayerTable
 from farm.trace import blocks
 from workers.figures import Arrays
-from workers.record import OUTPUT, Record
+from workers.record import OUTPUT, TRACE, Record
 
 INSTRUMENTED: Final = "instrumented"  # the folder of that child
 LAYERS: Final = "layers.csv"
 LAYER_TABLE: Final = "layer_table.json"
+CAPTURED: Final = "captured.json"
 _ONCE: Final = ("layer_ns", "profiled_ns", "clean_ns")  # arrays of the instrumented child
 
 
@@ -54,9 +55,24 @@ def keep_table(folder: Path, table: LayerTable) -> None:
     """Write the layer table of an attempt, as a document and as the CSV that people exchange."""
     text = blocks.text(blocks.rows_of(table), iterations=table.iterations)
     for name, data in ((LAYER_TABLE, schema.encode(table)), (LAYERS, text.encode())):
-        partial = folder / f".{name}.tmp"
-        partial.write_bytes(data)
-        partial.rename(folder / name)
+        _put(folder / name, data)
+
+
+def keep_captured(folder: Path, found: Captured) -> None:
+    """Write what a capture found beside its trace."""
+    _put(folder / CAPTURED, schema.encode(found))
+
+
+def trace(folder: Path) -> Path | None:
+    """Return the trace that an attempt left, None for none."""
+    file = folder / INSTRUMENTED / TRACE
+    return file if file.exists() and (folder / CAPTURED).exists() else None
+
+
+def _put(path: Path, data: bytes) -> None:
+    partial = path.with_name(f".{path.name}.tmp")
+    partial.write_bytes(data)
+    partial.rename(path)
 
 
 def output(folder: Path) -> Path | None:

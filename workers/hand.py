@@ -22,8 +22,16 @@ from farm.schema import (
 from farm.store import Store, open_store
 from farm.trace import blocks, files, sidecar
 from farm.writing import write
-from workers.folders import LAYER_TABLE, LAYERS, merged_log, merged_samples, output
-from workers.record import OUTPUT
+from workers.folders import (
+    CAPTURED,
+    LAYER_TABLE,
+    LAYERS,
+    merged_log,
+    merged_samples,
+    output,
+    trace,
+)
+from workers.record import OUTPUT, TRACE
 from workers.station import Station
 
 
@@ -57,8 +65,9 @@ def measure(station: Station, asked: Order, *, say: Callable[[str], None], folde
 def once(station: Station, asked: Asked, *, say: Callable[[str], None]) -> Profile:
     """Measure what was asked by hand, and leave beside it what its children left, in its folder.
 
-    There are then card.json, samples.npz, output.log, layer_table.json and layers.csv where they
-    were asked for, and output.npz. Raises NoResult if the device that was asked for is not here.
+    There are then card.json, samples.npz, output.log, and as far as they were asked for
+    layer_table.json and layers.csv, trace.json and captured.json, and output.npz. Raises NoResult
+    if the device that was asked for is not here.
     """
     folder = Path(asked.folder)
     order = Order(job=asked.job, effort=asked.effort, repeat_set="base", label="", tags=asked.tags)
@@ -70,7 +79,9 @@ def once(station: Station, asked: Asked, *, say: Callable[[str], None]) -> Profi
     write(folder / "card.json", [encode(station.card)])
     write(folder / "output.log", [merged_log(work)])
     write(folder / "samples.npz", [merged_samples(work)])
-    for name in (LAYERS, LAYER_TABLE):
+    if (traced := trace(work)) is not None:
+        traced.rename(folder / TRACE)
+    for name in (LAYERS, LAYER_TABLE, CAPTURED):
         if (work / name).exists():
             (work / name).rename(folder / name)
     if asked.output and (kept := output(work)) is not None:

@@ -5,10 +5,19 @@ latency (`measurement.md` §2). Counting moves the model to where it cannot run,
 and what the step ran as is read before.
 """
 
+from pathlib import Path
+from typing import Final
+
+from farm.schema import Capture
 from farm.stats.warmup import layer_warmup
 from workers import warming
-from workers.backends import LayerAsk
+from workers.backends import LayerAsk, TraceAsk
+from workers.record import TRACE
 from workers.running import Run, keep_output, note_facts
+
+ITERATIONS: Final = 10  # in a trace, and timed apart after it
+STORED_BYTES: Final = 128_000_000  # of a trace before it is packed: a sweep makes many of them
+BY_HAND_BYTES: Final = 1_000_000_000
 
 
 def run(run: Run) -> None:
@@ -20,6 +29,9 @@ def run(run: Run) -> None:
     if "layers" in run.asked.instruments:
         with run.own("layers"):
             _layers(run)
+    if "trace" in run.asked.instruments:
+        with run.own("trace"):
+            _trace(run)
     if "weights" in run.asked.instruments:
         with run.own("weights"):
             run.found["weights"] = run.step.weights()
@@ -27,6 +39,24 @@ def run(run: Run) -> None:
     if "flops" in run.asked.instruments:
         with run.own("flops"):
             run.found["cost"] = run.step.cost()
+
+
+def _trace(run: Run) -> None:
+    """Trace the step: as many iterations as a training has in its window, else a few."""
+    asked = run.asked.capture
+    by_hand = isinstance(asked, Capture)
+    in_window = asked.steps if isinstance(asked, Capture) and asked.data else 0
+    wanted = in_window or ITERATIONS
+    run.found["trace"] = run.step.trace(
+        TraceAsk(
+            iterations=0 if isinstance(asked, Capture) and not asked.trace else wanted,
+            timed=ITERATIONS,
+            file=Path(run.asked.folder) / TRACE,
+            limit_bytes=BY_HAND_BYTES if by_hand else STORED_BYTES,
+            clock=run.bench.clock,
+            progress=run.bench.progress,
+        )
+    )
 
 
 def _layers(run: Run) -> None:

@@ -130,6 +130,7 @@ def _child(
             accelerator=attempt.accelerator,
             passes=attempt.passes if index >= 0 else (),
             instruments=attempt.instruments if index < 0 else (),
+            capture=attempt.capture,
             # of the first repeat that ends well, as one that broke has none that counts
             output=attempt.output and not found.taken and (index >= 0 or not attempt.passes),
         )

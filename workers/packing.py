@@ -8,7 +8,15 @@ from msgspec import structs
 from farm import identity, schema
 from farm.schema import Artifact, Profile, SystemCard
 from farm.store import blob_key, card_key, profile_key
-from workers.folders import LAYER_TABLE, LAYERS, merged_log, merged_samples, output
+from workers.folders import (
+    CAPTURED,
+    LAYER_TABLE,
+    LAYERS,
+    merged_log,
+    merged_samples,
+    output,
+    trace,
+)
 from workers.spool import Goods, Parcel, goods
 
 
@@ -59,7 +67,7 @@ def cause(profile: Profile) -> str:
 
 
 def artifacts(folder: Path) -> list[tuple[str, Goods, bytes]]:
-    """Return kind, place and bytes of what an attempt left: sample arrays, output, layer table.
+    """Return kind, place and bytes of what an attempt left: samples, output, layer table, trace.
 
     Each is compressed, and lies in the store under the digest of what is stored.
     """
@@ -73,6 +81,12 @@ def artifacts(folder: Path) -> list[tuple[str, Goods, bytes]]:
         found += [
             ("layers", (folder / LAYERS).read_bytes(), "csv", "text/csv"),
             ("layer_table", table, "json", "application/json"),
+        ]
+    if (traced := trace(folder)) is not None:
+        packed = gzip.compress(traced.read_bytes(), compresslevel=6, mtime=0)
+        found += [
+            ("trace", packed, "json.gz", "application/gzip"),
+            ("captured", (folder / CAPTURED).read_bytes(), "json", "application/json"),
         ]
     if (kept := output(folder)) is not None:
         found.append(("output", kept.read_bytes(), "npz", "application/x-npz"))

@@ -8,9 +8,10 @@ from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from farm.schema import Effort, Failure, Instrument, Job, Pass, Phase, WeightSpread
+from farm.schema import Capture, Effort, Failure, Instrument, Job, Pass, Phase, WeightSpread
 
 OUTPUT: Final = "output.npz"
+TRACE: Final = "trace.json"
 Method = Literal["counter", "integrated", "rapl"]
 Scope = Literal["device", "module", "package"]
 ThroughputMethod = Literal["back_to_back", "pipelined"]
@@ -23,7 +24,7 @@ class Assignment(Struct, frozen=True, kw_only=True, tag_field="schema", tag="far
     npz: the input arrays, "" when inputs are generated. cores: logical CPUs, one per core.
     accelerator: `cuda:N` among the visible ones, "" for the CPU. passes: what a clean child runs;
     an instrumented one has instruments in their place, and yields no latency. output: keep what
-    the step returns, whatever its size, as OUTPUT in the folder.
+    the step returns, whatever its size, as OUTPUT in the folder. capture: of a pipeline.
     """
 
     job: Job
@@ -38,6 +39,7 @@ class Assignment(Struct, frozen=True, kw_only=True, tag_field="schema", tag="far
     passes: tuple[Pass, ...] = ("latency", "throughput", "memory")
     instruments: tuple[Instrument, ...] = ()
     output: bool = False
+    capture: Capture | UnsetType = UNSET
 
 
 class Edge(Struct, frozen=True, kw_only=True):
@@ -154,6 +156,20 @@ class LayerReading(Struct, frozen=True, kw_only=True):
     attributed: bool = True
 
 
+class TraceReading(Struct, frozen=True, kw_only=True):
+    """How a trace went; it lies in TRACE in the folder.
+
+    wanted: iterations that were asked for; iterations: those in the trace, fewer where they would
+    be too large, 0 where no trace was asked for. The times are those of `farm.schema.Captured`.
+    """
+
+    wanted: int
+    iterations: int
+    traced_ns: list[int]
+    stages_ns: dict[str, list[int]]
+    trace_bytes: int
+
+
 class CostReading(Struct, frozen=True, kw_only=True):
     """What a model needs per batch, as `farm.schema.Cost`; None has its code in reasons.
 
@@ -181,7 +197,8 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
     """What one child found: raw readings and how far it came; no statistic that gets published.
 
     half_width_ppm: the half-width at which the latency pass stopped. of_blocks: steps per sample.
-    throughput_method, _window_s and _iterations belong to the throughput pass.
+    throughput_method, _window_s and _iterations belong to the throughput pass. waits_ns: for the
+    data of each iteration. pipeline, unused, notes: as of `farm.schema.Captured`.
     """
 
     index: int
@@ -213,5 +230,10 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
     layers: LayerReading | None = None
     weights: WeightSpread | None = None
     cost: CostReading | None = None
+    trace: TraceReading | None = None
+    waits_ns: list[int] = []
+    pipeline: Literal["detection", "plain"] = "plain"
+    unused: list[str] = []
+    notes: list[str] = []
     reasons: dict[str, str] = {}  # of an instrument that found nothing: null code[: detail]
     flags: list[str] = []

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from farm.schema import Failure, Phase
-from workers import backends, instruments, phases, warming
+from farm.schema import Capture, Failure, Phase
+from workers import backends, capturing, instruments, phases, warming
 from workers.bench import Bench, Samples
 from workers.energy import CounterGauge, Meter, update_period
 from workers.host import Host, Probe
@@ -117,6 +117,10 @@ def _clean(run: Run) -> None:
     """Run the passes that were asked for; a step is called no more often than they say."""
     asked, bench, found = run.asked.passes, run.bench, run.found
     warming.start(run)
+    capture = run.asked.capture
+    if isinstance(capture, Capture) and run.asked.job.workload.mode == "train":
+        capturing.window(run, capture)  # its data are as long as that, and no pass may follow
+        return
     if "memory" not in asked:
         phases.reset_peaks(bench)  # what warming up took is no part of the peak
     if "latency" in asked:

@@ -138,6 +138,10 @@ def note_facts(run: Run) -> None:
         resolved=dict(facts.resolved),
         subnormal_share=facts.subnormal_share,
         output_digest=facts.output_digest,
+        waits_ns=list(facts.waits_ns),
+        pipeline=facts.pipeline,
+        unused=list(facts.unused),
+        notes=list(facts.notes),
         affinity=affinity,
     )
     if (facts.subnormal_share or 0.0) > _SUBNORMAL_LIMIT:

@@ -112,7 +112,7 @@ class Station:
         """Return what an attempt at a job runs, and where its staged files lie."""
         code, npz = self._staged(order)
         effort = order.effort
-        wanted = {"layers": effort.layers, "flops": effort.flops}
+        wanted = {"layers": effort.layers, "trace": effort.trace, "flops": effort.flops}
         return {
             "bundle": code,
             "npz": npz,
@@ -177,6 +177,7 @@ def _by_hand(asked: Asked) -> dict[str, Any]:
         "instruments": asked.instruments,
         "accelerator": asked.device if asked.device.startswith("cuda") else "",
         "output": asked.output,
+        "capture": asked.capture,
     }
 
 

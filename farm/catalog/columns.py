@@ -93,7 +93,7 @@ COLUMNS: Final[Sequence[Column]] = (
         integer="repeats half_width_ppm budget_ms min_time_ms timeout_s memory_limit_bytes "
         "layer_iterations layer_budget_ms threads",
         json="percentiles",
-        boolean="tails energy layers flops",
+        boolean="tails energy layers flops trace",
     ),
     *_of(
         "failure",
@@ -170,6 +170,7 @@ COLUMNS: Final[Sequence[Column]] = (
         real="perturbation unattributed_ms profiled_ms clean_ms",
         json="hotspots",
     ),
+    *_of("trace", "trace_", integer="iterations bytes"),
     *_of("quality", text="validity stability quiet", texts="flags neighbours"),
     *_of("", json="artifacts null_reasons", texts="warnings"),
 )

@@ -29,7 +29,11 @@ _UNITS: Final = {
     "callable": "document",
 }
 # What a profile may lack, by what is exported.
-_LACKING: Final = {"layers": "a layer table", "callable": "the samples of a latency"}
+_LACKING: Final = {
+    "layers": "a layer table",
+    "callable": "the samples of a latency",
+    "analysis": "a trace",
+}
 _output = click.option(
     *("-o", "--output"), metavar="FILE", shell_complete=completing.file, help="Write it here."
 )
@@ -91,7 +95,7 @@ def query(talk: Talk, sql: str, form: str | None, output: str | None, store: str
 @click.option(
     "--as",
     "kind",
-    type=click.Choice(["rows", "documents", "series", "layers", "callable"]),
+    type=click.Choice(["rows", "documents", "series", "layers", "callable", "analysis"]),
     required=True,
     help="What.",
 )
@@ -116,7 +120,8 @@ def export(
 
     rows: one flat line for each profile that counts. documents: the stored bytes, one a line.
     series: the history of a metric for tools that look for changes. layers: one line for each
-    layer, whose shares count. callable: the JSON of `farm profile callable`, one a line.
+    layer, whose shares count. callable: the JSON of `farm profile callable`, one a line. analysis:
+    what the trace of each profile says, as `farm profile summary --json` does.
     """
     from farm import export as exporting
     from farm.profiles import earliest

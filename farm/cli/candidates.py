@@ -27,8 +27,9 @@ def _files(*endings: str) -> Completer:
 
 
 arrays = _files(".npz")
+comparable = _files(*_TABLES, ".gz")
 layer_csv = _files(".csv")
-table = _files(*_TABLES)
+picture = _files(".ppm", ".pgm", ".npy", ".npz", ".png", ".jpg", ".jpeg")
 trace = _files(*_TRACES)
 yaml_file = _files(".yaml", ".yml")
 
@@ -51,6 +52,13 @@ def subject(ctx: click.Context, incomplete: str) -> Iterator[str]:
 def function(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """Offer Python files, and behind `FILE.py:` what the file defines."""
     return _code(incomplete, _SCRIPTS)
+
+
+@offered
+def data(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """Offer the generated data, dataset files, and behind `FILE.py:` what the file defines."""
+    yield from ("synthetic", "synthetic-400")
+    yield from _code(incomplete, (*_SCRIPTS, ".yaml", ".yml"))
 
 
 @offered

@@ -1,4 +1,4 @@
-"""Profiles handed to other tools: rows, documents, histories, layers, callable JSONs."""
+"""Profiles handed to other tools: rows, documents, histories, layers, callables, analyses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -18,6 +18,7 @@ KINDS: Final[Mapping[str, Sequence[str]]] = {
     "series": ("csv", "json", "parquet"),
     "layers": ("csv", "json", "parquet"),
     "callable": ("json",),
+    "analysis": ("json",),
 }
 
 
@@ -48,6 +49,10 @@ def export(
         from farm.export.callables import callables
 
         return callables(store, catalog, where, since=since)
+    if kind == "analysis":
+        from farm.export.analyses import analyses
+
+        return analyses(store, catalog, where, since=since)
     left_out = 0
     if kind == "series":
         from farm.export.series import series

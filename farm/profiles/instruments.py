@@ -1,4 +1,4 @@
-"""What the instruments found, for a person: layers, cost, limits, energy, a few lines each.
+"""What the instruments found, for a person: layers, trace, cost, limits, energy, some lines each.
 
 A share stands for a share, and what was computed says that it was not measured. What is not there
 is named at the end with its reason, unless nobody asked for it.
@@ -9,12 +9,13 @@ from typing import Final
 
 from farm.catalog.rows import Row
 from farm.report import words
-from farm.schema import Bounds, Cost, Energy, Estimate, Layers, Profile
+from farm.schema import Bounds, Cost, Energy, Estimate, Layers, Profile, Traced
 
 _NOT_ASKED: Final = "not_requested"
 # What a person calls a block, and a number in one; bytes in MiB.
 _BLOCKS: Final[Mapping[str, str]] = {
     "layers": "layers",
+    "trace": "trace",
     "cost": "cost",
     "estimate": "roofline",
     "bounds": "limits",
@@ -44,13 +45,18 @@ SHOWN: Final[Mapping[str, str]] = {**_BLOCKS, **_NUMBERS}  # whose reason is tol
 
 
 def lines(row: Row) -> list[str]:
-    """Return what there is of layers, cost, limits and energy; nothing of a profile without."""
+    """Return what there is of each instrument; nothing of a profile without."""
     profile = row.profile
     said: list[str] = []
     if isinstance(profile.layers, Layers):
         said += _layers(profile.layers)
         if "layers" in profile.artifacts:
             said.append(f"         table: farm profiles get {row.profile_id[:12]} layers")
+    if isinstance(profile.trace, Traced):
+        size = (
+            f"{words.whole(profile.trace.iterations)} iterations, {words.size(profile.trace.bytes)}"
+        )
+        said += _block("trace", size, f"read it: farm profile summary {row.profile_id[:12]}")
     if isinstance(profile.cost, Cost):
         item = profile.job.workload.item
         said += _block("cost", _held(profile.cost), _work(profile.cost, item))

@@ -5,21 +5,13 @@ but the scripts written into it, each by its hash, so a hostile name cannot beco
 the escaping failed.
 """
 
-import base64
-import hashlib
-import json
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from farm.errors import Refused
-from farm.report import charts, dotplot, tables, text, words
+from farm.report import charts, closed, dotplot, tables, text, words
 from farm.report.charts import Chart
 from farm.report.record import Answer, Report, tally
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 MOST_CELLS: Final = 2000
 _SCRIPTS: Final = ("vega.min.js", "vega-lite.min.js", "vega-embed.min.js", "page.js")
@@ -47,7 +39,7 @@ def page(report: Report) -> str:
             why=f"a page holds {MOST_CELLS}",
             hint="choose some of them with -w, or write --format csv",
         )
-    template = _environment().get_template("report.html.j2")
+    template = closed.environment().get_template("report.html.j2")
     return template.render(
         report=report, banners=text.banners(report), **_frame(report), **_tables(report)
     )
@@ -55,14 +47,14 @@ def page(report: Report) -> str:
 
 def _frame(report: Report) -> dict[str, object]:
     """Return what every page has: style, scripts, the policy that names them, and the charts."""
-    scripts = [_script(name) for name in _SCRIPTS]
+    scripts = [closed.script(name) for name in _SCRIPTS]
     drawn = charts.latency(report)
     return {
-        "policy": policy(scripts),
-        "style": _markup(_asset("page.css")),
-        "scripts": [_markup(each) for each in scripts],
-        "licences": _markup(_asset("LICENSES.txt")),
-        "data": _markup(data_block(drawn)),
+        "policy": closed.policy(scripts),
+        "style": closed.markup(closed.asset("page.css")),
+        "scripts": [closed.markup(each) for each in scripts],
+        "licences": closed.markup(closed.asset("LICENSES.txt")),
+        "data": closed.markup(data_block(drawn)),
         "charts": [(each, charts.twin(each)) for each in drawn],
         "tones": _TONES,
         "signs": {"answer": "○"} | {state: said[0] for state, said in words.STATES.items()},
@@ -106,21 +98,7 @@ def data_block(drawn: Sequence[Chart]) -> str:
             for each in drawn
         },
     }
-    plain = json.dumps(block, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return plain.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def policy(scripts: Sequence[str]) -> str:
-    """Return the content security policy that lets these inline scripts run, and nothing else."""
-    allowed = " ".join(f"'sha256-{_base64_digest(each)}'" for each in scripts)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _base64_digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return closed.data_block(block)
 
 
 def _cards(answers: Sequence[Answer]) -> list[tuple[str, list[Answer]]]:
@@ -128,42 +106,3 @@ def _cards(answers: Sequence[Answer]) -> list[tuple[str, list[Answer]]]:
     for each in answers:
         models.setdefault(each.model, []).append(each)
     return list(models.items())
-
-
-@cache
-def _asset(name: str) -> str:
-    return (files("farm.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _script(name: str) -> str:
-    """Return a script without the pointer to its source map, which a debugger would ask for."""
-    kept = [
-        each for each in _asset(name).splitlines() if not each.startswith("//# sourceMappingURL=")
-    ]
-    return "\n".join(kept)
-
-
-def _markup(trusted: str) -> str:
-    """Return text that goes into the page as it is: our own files, and JSON made safe above."""
-    from markupsafe import Markup
-
-    return Markup(trusted)
-
-
-@cache
-def _environment() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    made = Environment(
-        loader=PackageLoader("farm.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    made.filters["visible"] = words.visible
-    made.filters["visible_lines"] = lambda each: words.visible(each, lines=True)
-    made.filters["listed"] = lambda each: words.listed(each, most=8)
-    made.filters["moment"] = lambda each: words.visible(each).replace("T", " ").replace("Z", " UTC")
-    return made

@@ -164,5 +164,5 @@ def _left_out(cells: Sequence[Cell], dropped: int) -> list[str]:
     if len({each.labels.get("precision") for each in measured}) > 1:
         said.append("how far the output of one precision is off another: not measured")
     said.append("layers, FLOPs, roofline, energy: `farm profiles show` has those of each profile")
-    said.append("traces: no pass of this run took one")
+    said.append("traces: `farm profile summary` reads the one of each profile that has one")
     return said

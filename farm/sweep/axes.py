@@ -27,7 +27,7 @@ _CHOICES: Final = {  # axis → (known, known to the full farm only)
         ("torch", "onnx", "fake"),
         ("torch+compile", "torch+graphs", "tensorrt", "callable"),
     ),
-    "mode": (("inference",), ("train", "generate")),
+    "mode": (("inference", "train"), ("generate",)),
 }
 # What `backend_options` may say to each backend of the axis: the type of a value, or its words.
 # The backends judge it themselves, in the child; a test holds this table against theirs.

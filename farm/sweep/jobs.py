@@ -9,7 +9,7 @@ from msgspec import Struct
 from farm import graphs, schema
 from farm.errors import Refused
 from farm.models import Resolved
-from farm.schema import PRECISIONS, Job, Precision
+from farm.schema import PRECISIONS, Job, Mode, Precision
 from farm.sweep import axes, inputs
 from farm.sweep.inputs import Given
 from farm.sweep.question import Cell, Question, inputs_of, name_of
@@ -90,6 +90,7 @@ def _found(cells: Cells, values: dict[str, str], question: Question) -> Found:
     axes.check_options(values["backend"], question.options, options)
     given = _given(model, question)
     _check_precision(cells, model)
+    _check_mode(cells, model)
     _check_batch(cells, given, model)
     _check_graph(cells, given, model, question)
     _check_named(cells, given, question)
@@ -100,7 +101,7 @@ def _found(cells: Cells, values: dict[str, str], question: Question) -> Found:
             inputs=given.sized({k: v for k, (v, _) in cells.items() if isinstance(v, int)}),
             precision=cast("Precision", values["precision"]),  # the axis knows no other words
             batch=int(values["batch"]),
-            mode="inference",
+            mode=cast("Mode", values["mode"]),  # likewise
             backend=cast('Literal["torch", "onnx", "fake"]', values["backend"]),  # likewise
             backend_options=question.options,
             item=question.item or (row.item if row else "item"),
@@ -161,6 +162,18 @@ def _check_precision(cells: Cells, model: Resolved) -> None:
             hint="take `unspecified`; or let a function that accepts `precision` return the model, "
             "and declare kind: factory",
         )
+
+
+def _check_mode(cells: Cells, model: Resolved) -> None:
+    mode, place = cells["mode"]
+    if mode != "train" or cells["backend"][0] == "fake":
+        return
+    what = f"{model.model.name!r} cannot be trained"
+    if model.graph is not None:
+        raise place.refused(what, why="an ONNX file is run as it is")
+    if model.model.kind == "step":
+        hint = "name what returns the module, and declare kind: factory"
+        raise place.refused(what, why="it is declared as kind: step", hint=hint)
 
 
 def _check_batch(cells: Cells, given: Given, model: Resolved) -> None:

@@ -33,10 +33,10 @@ _CHOICES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {  # key â
     "clocks": (("as_found",), ("locked_base",)),
 }
 _FIELDS: Final = {"timeout": "timeout_s", "memory_limit": "memory_limit_bytes"}
-_FLAGS: Final = ("tails", "layers", "flops", "energy")
+_FLAGS: Final = ("tails", "layers", "flops", "trace", "energy")
 _OTHERS: Final = ("timeout", "memory_limit", "gc", "percentiles", "compat")
 # Keys of the full farm. `false` says what happens anyway.
-_LATER: Final = ("trace", "priority")
+_LATER: Final = ("priority",)
 KEYS: Final = ("effort", *_WHOLE, *_AUTO, *_FLAGS, *_OTHERS, *_CHOICES)
 
 _BYTES: Final = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -115,15 +116,16 @@ def append(
         raise Refused(f"cannot write {str(path)!r}", why=error.strerror or "") from error
 
 
-def content(path: Path, *, most: int = LIMIT_BYTES) -> bytes:
+def content(path: Path, *, most: int = LIMIT_BYTES, file: io.BufferedReader | None = None) -> bytes:
     """Return the bytes of a file, which is read once, since a pipe gives them once.
 
-    Raises Refused if it cannot be read, and Bad if it is larger than that.
+    file: what is open of it already, at its beginning; it is closed. Raises Refused if it cannot be
+    read, and Bad if it is larger than that.
     """
     pieces, size = [], 0
     try:
-        with path.open("rb") as file:
-            while size <= most and (piece := file.read(_PIECE)):
+        with file or path.open("rb") as whole:
+            while size <= most and (piece := whole.read(_PIECE)):
                 pieces.append(piece)
                 size += len(piece)
     except OSError as error:

@@ -1,37 +1,35 @@
-"""What a file of a trace means: the trace in it, or an analysis that was kept.
+"""What a file means: a trace, an analysis that was kept, or the layers that another tool timed.
 
 What a file is, its content tells. It is read once, since a pipe gives its bytes only once.
 """
 
 import io
-import re
-import shlex
-import zlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from farm import schema
-from farm.errors import Bad, Refused, did_you_mean
+from farm.errors import Bad, NoResult, Refused, did_you_mean
 from farm.reading import short
+from farm.trace import sniffing
 from farm.trace.analysis.analysing import Analysed, analysed
+from farm.trace.analysis.known import Known
 from farm.trace.analysis.record import Analysis
+from farm.trace.files import LIMIT_BYTES, Address
+from farm.trace.importing import layered, libreyolo
+from farm.trace.importing.record import LayerProfile
 from farm.trace.reading import reader
 from farm.trace.reading.inflating import chunks
 from farm.trace.reading.tally import Tally
+from farm.trace.sniffing import BOM, Kind
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-_HEAD: Final = 4096  # bytes: a document says first what it is
-_BOM: Final = b"\xef\xbb\xbf"
-_START: Final = rb"\A(?:" + _BOM + rb")?\s*"
-_DOCUMENT: Final = re.compile(_START + rb'\{\s*"schema"\s*:\s*"([^"\\]{1,80})"')
-_LAYERS: Final = (
-    ("TensorRT", re.compile(_START + rb'\[\s*\{\s*"count"\s*:\s*\d+\s*\}')),
-    ("ONNX Runtime", re.compile(_START + rb'\[\s*\{[^{}]*"cat"\s*:\s*"(?:Session|Node)"')),
-)
-_OURS: Final = "farm.analysis/"
+_ORIGINAL: Final = "libreyolo."
 _PIECE: Final = 1 << 20
+_TABLES: Final[Mapping[str, Callable[[bytes, Address], LayerProfile]]] = {
+    "TensorRT": layered.tensorrt,
+    "ONNX Runtime": layered.onnxruntime,
+    "": layered.layer_csv,
+}
 
 
 class Opened(NamedTuple):
@@ -42,15 +40,35 @@ class Opened(NamedTuple):
     made: Analysed | None
 
 
-def opened(path: Path) -> Opened:
-    """Return the analysis of a file: a Chrome trace, plain or gzip, or a `profile.json` of ours.
+def opened(path: Path, *, file: io.BufferedReader | None = None) -> Opened:
+    """Return the analysis of a file: a Chrome trace, plain or gzip, or a `profile.json`.
 
-    Raises Refused if it cannot be read, Bad if nothing in it can be analysed.
+    file: what is open of it already, at its beginning; it is closed. Raises Refused if it cannot be
+    read or tells of layers alone, Bad if nothing in it can be analysed.
     """
-    name = str(path)
+    found = read(Address(path, None), file=file)
+    if isinstance(found, LayerProfile):
+        raise lacking(found, "the events of a trace")
+    return found
+
+
+def read(
+    where: Address,
+    *,
+    file: io.BufferedReader | None = None,
+    name: str = "",
+    known: Known | None = None,
+) -> Opened | LayerProfile:
+    """Return the analysis of a file, or the layers that it tells of: one of its blocks.
+
+    name: what the file is called, if not by its path; known: what the capture of a trace knows
+    better. Raises as `opened` does, and NoResult for a block that a layer CSV does not have.
+    """
+    path = where.path
+    name = name or str(path)
     try:
-        with path.open("rb") as file:
-            return _of(file, name)
+        with file or path.open("rb") as whole:
+            return _of(whole, where, name, known)
     except Bad as error:
         what = f"{short(name, limit=200)} cannot be analysed"
         raise Bad(what, why=str(error), hint=error.hint) from error
@@ -63,31 +81,48 @@ def opened(path: Path) -> Opened:
         raise Refused(f"cannot read {short(name)}", why=why) from error
 
 
-def _of(file: io.BufferedReader, name: str) -> Opened:
-    head = file.read(_HEAD)
-    begin, whole = _unpacked(head), io.BufferedReader(_Again(head, file))
-    if (document := _DOCUMENT.match(begin)) is not None:
-        tag = document[1].decode("utf-8", "replace")
-        if not tag.startswith(_OURS):
-            raise Bad(f"it is a document of schema {tag!r}", why="that is no trace")
-        data = b"".join(chunks(whole, Tally(), size=_PIECE))
-        return Opened(name, schema.decode(data.removeprefix(_BOM), Analysis), None)
-    for tool, pattern in _LAYERS:
-        if pattern.match(begin):
-            hint = f"`farm profile layers {shlex.quote(name)}` reads it"
-            raise Bad(f"it is a layer profile of {tool}", why="that is no trace", hint=hint)
-    made = analysed(reader.of(whole), name=name)
+def lacking(found: LayerProfile, what: str) -> Refused:
+    """Return the error for a verb that needs what no layer profile tells."""
+    kind = f"a layer profile of {found.tool}" if found.tool != "layer CSV" else "a layer CSV"
+    hint = "`farm profile summary`, `kernels` and `compare` read it"
+    return Refused(f"{short(found.trace)} is {kind}", why=f"it does not tell {what}", hint=hint)
+
+
+def _of(
+    file: io.BufferedReader, where: Address, name: str, known: Known | None
+) -> Opened | LayerProfile:
+    kind, whole = sniffing.begun(file)
+    if kind.sort in ("layers", "csv"):
+        if kind.sort == "layers" and where.number not in (None, 1):
+            raise NoResult(f"no block {where.number} in {short(name)}", why="it has 1")
+        return _TABLES[kind.of](_content(whole), where)
+    if where.number is not None:
+        raise Refused(f"{short(f'{name}#{where.number}')} names no block", why="it has none")
+    if kind.sort in ("analysis", "document"):
+        return Opened(name, _kept(kind, whole), None)
+    made = analysed(reader.of(whole), name=name, known=known)
     return Opened(name, made.analysis, made)
 
 
-def _unpacked(data: bytes) -> bytes:
-    """Return the beginning of what is packed, or the data as it is."""
-    if data[:2] != b"\x1f\x8b":
-        return data
-    try:
-        return zlib.decompressobj(31).decompress(data, _HEAD)
-    except zlib.error:
-        return b""
+def _kept(kind: Kind, whole: io.BufferedReader) -> Analysis:
+    """Return the analysis in a document; raises Bad if that is of another kind."""
+    if kind.sort == "document":
+        raise Bad(f"it is a document of schema {kind.of!r}", why="that is no trace")
+    data = _content(whole).removeprefix(BOM)
+    if kind.of.startswith(_ORIGINAL):
+        return libreyolo.imported(data)
+    return schema.decode(data, Analysis)
+
+
+def _content(whole: io.BufferedReader) -> bytes:
+    """Return all of a file, unpacked; raises Bad for what no document is as large as."""
+    pieces, size = [], 0
+    for piece in chunks(whole, Tally(), size=_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > LIMIT_BYTES:
+            raise Bad(f"it is larger than {LIMIT_BYTES >> 20} MiB", why="no trace is read whole")
+    return b"".join(pieces)
 
 
 def _near(path: Path) -> list[str]:
@@ -95,23 +130,3 @@ def _near(path: Path) -> list[str]:
         return sorted(each.name for each in path.parent.iterdir())
     except OSError:
         return []
-
-
-class _Again(io.RawIOBase):
-    """A file from its beginning, of which some was read already."""
-
-    def __init__(self, head: bytes, file: io.BufferedReader) -> None:
-        super().__init__()
-        self._head, self._file = head, file
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        if not self._head:
-            return self._file.readinto(buffer)
-        room = memoryview(buffer).cast("B")
-        piece = self._head[: len(room)]
-        self._head = self._head[len(piece) :]
-        room[: len(piece)] = piece
-        return len(piece)

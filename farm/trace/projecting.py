@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from farm.errors import Refused
-from farm.trace.analysis import what_if
+from farm.trace.analysis import timings, what_if
 from farm.trace.analysis.answers import Rates, RemovedWork, StepTimes, WhatIf
+from farm.trace.analysis.timings import Ran, Timings
 from farm.trace.analysis.what_if import Projection
 from farm.trace.opening import Opened
 
@@ -14,17 +14,14 @@ _UNKNOWN: Final = "not_probed: a trace does not tell its images; a capture does"
 def projected(opened: Opened, *, category: str | None, launches: int | None) -> WhatIf:
     """Return the projection without a category, or with fewer launches.
 
-    Raises Refused where there is nothing to remove or to project from, and for an analysis that was
-    kept without its events.
+    An analysis that was kept with its timings gives the same as its trace. Raises Refused where
+    there is nothing to remove or to project from, and for a category where the events are not kept.
     """
-    if opened.made is None:
-        why = "it does not hold the events, which may overlap"
-        raise Refused("nothing is projected from an analysis", why=why, hint="name its trace")
-    found, figures = opened.made.found, opened.made.figures
+    found = what_if.basis(opened.analysis, _ran(opened))
     if category is not None:
-        made = what_if.without_category(found, figures, category)
+        made = what_if.without_category(found, category)
     else:
-        made = what_if.without_launches(figures, launches or 0)
+        made = what_if.without_launches(found, launches or 0)
     rates = _rates(opened.analysis.img_per_s, made)
     return WhatIf(
         trace=opened.name,
@@ -38,6 +35,13 @@ def projected(opened: Opened, *, category: str | None, launches: int | None) -> 
         note=made.note,
         null_reasons={"img_per_s": _UNKNOWN} if rates is None else {},
     )
+
+
+def _ran(opened: Opened) -> Ran | None:
+    if opened.made is not None:
+        return timings.of_trace(opened.made.found)
+    kept = opened.analysis.timings
+    return timings.of_document(kept) if isinstance(kept, Timings) else None
 
 
 def _rates(now: float | None, made: Projection) -> Rates | None:

@@ -1,67 +1,25 @@
 """The page in a real browser, from a file, as people open it."""
 
-import base64
-import hashlib
-import json
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from farm.report import charts, html
 from farm.report.record import Report
+from tests.browser.browsing import DARK, LIGHT, MARKS, Opened, answer, browse, probed, told, within
 from tests.farm import make
 from tests.farm.report import hostile, sample
 from tests.farm.report.test_model import build
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH"),
-]
-
-
-class Opened(NamedTuple):
-    """What the browser made of a page, and what it complained about."""
-
-    dom: str
-    console: list[str]
+pytestmark = MARKS
 
 
 @pytest.fixture
 def opened(tmp_path: Path):
     """Open a page from a file and return its DOM once the charts are drawn."""
-
-    def browse(page: str, *flags: str, width: int = 1200) -> Opened:
-        path = tmp_path / "report.html"
-        path.write_text(page, encoding="utf-8")
-        said = subprocess.run(
-            [
-                str(CHROMIUM),
-                *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
-                *("--no-first-run", "--disable-background-networking", "--disable-breakpad"),
-                *("--enable-logging=stderr", "--v=0", "--virtual-time-budget=20000"),
-                f"--user-data-dir={tmp_path / 'browser'}",
-                f"--window-size={width},1000",
-                *flags,
-                "--dump-dom",
-                path.as_uri(),
-            ],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=120,
-        )
-        assert 0 == said.returncode, said.stderr
-        return Opened(said.stdout, [line for line in said.stderr.splitlines() if "CONSOLE" in line])
-
-    return browse
+    return lambda page, *flags: browse(tmp_path, page, *flags)
 
 
 class Dom(HTMLParser):
@@ -71,7 +29,6 @@ class Dom(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.marks: dict[str, list[str]] = {}
         self.twins: dict[str, list[list[str]]] = {}
-        self.probe: dict[str, str | None] = {}
         self._chart = ""
         self._groups: list[str] = []
         self._figure = ""
@@ -80,8 +37,6 @@ class Dom(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        if tag == "body":
-            self.probe = given
         if tag == "figure":
             self._figure = str(given["aria-labelledby"]).removesuffix("-title")
             self.twins[self._figure] = []
@@ -103,20 +58,6 @@ class Dom(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._cell and self._figure:
             self.twins[self._figure][-1][-1] += data
-
-
-def probed(page: str, script: str) -> str:
-    """Return the page with one more script, let in by its hash, that looks and touches."""
-    body = f"addEventListener('load', () => setTimeout(() => {{{script}}}, 3000));"
-    digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
-    before, end, after = page.rpartition("</body>")
-    allowed = before.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
-    return f"{allowed}<script>{body}</script>{end}{after}"
-
-
-def told(script: str) -> str:
-    """Return a script that leaves an expression where the dumped DOM shows it."""
-    return f"document.body.dataset.told = JSON.stringify({script})"
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +120,7 @@ def test_tables_sort_by_keyboard_and_say_how(page, opened):
 
     found = opened(probed(page, script + told("seen")))
 
-    seen = _told(found)
+    seen = answer(found)
     before, up, down, after = (each[1] for each in seen)
     assert ["none", "ascending", "descending", "none"] == [each[0] for each in seen]
     assert before == after
@@ -201,7 +142,7 @@ def test_the_filter_shows_the_rows_with_all_words_and_counts_them(page, opened):
 
     found = opened(probed(page, script + told("[said, shown.map((row) => row.textContent)]")))
 
-    said, shown = _told(found)
+    said, shown = answer(found)
     assert "3 of 19" == said
     assert 3 == len(shown)
     assert all("mlp" in each and "bf16" in each for each in shown)
@@ -215,8 +156,8 @@ def test_dark_and_light_have_ink_of_their_own_in_charts_too(page, opened):
     )
     asked = probed(page, script)
 
-    light = _told(opened(asked, "--blink-settings=preferredColorScheme=1"))
-    dark = _told(opened(asked, "--blink-settings=preferredColorScheme=0"))
+    light = answer(opened(asked, LIGHT))
+    dark = answer(opened(asked, DARK))
 
     assert light[0] == light[2]
     assert dark[0] == dark[2]
@@ -227,16 +168,10 @@ def test_dark_and_light_have_ink_of_their_own_in_charts_too(page, opened):
 @pytest.mark.parametrize("source", [sample.report, hostile.report])
 def test_a_telephone_needs_no_sideways_scroll(source, opened, tmp_path):
     """At 360 px everything is reached by scrolling down; wide tables scroll by themselves."""
-    inner = tmp_path / "inner.html"
-    measure = "parent.postMessage([document.documentElement.scrollWidth, innerWidth], '*')"
-    inner.write_text(probed(html.page(source()), measure), encoding="utf-8")
-    outer = (
-        f"<!doctype html><body><iframe width=360 height=900 src='{inner.as_uri()}'></iframe>"
-        "<script>onmessage = (event) => { document.body.dataset.told = JSON.stringify(event.data) }"
-        "</script></body>"
-    )
+    measure = "[document.documentElement.scrollWidth, innerWidth]"
+    outer = within(tmp_path, html.page(source()), measure, width=360)
 
-    width, window = _told(opened(outer))
+    width, window = answer(opened(outer))
 
     assert 350 <= window <= 360
     assert width <= window
@@ -247,11 +182,7 @@ def test_printing_opens_what_is_folded(page, opened):
     script = "dispatchEvent(new Event('beforeprint'));"
     count = "[...document.querySelectorAll('details')].map((each) => each.open)"
 
-    found = _told(opened(probed(page, script + told(count))))
+    found = answer(opened(probed(page, script + told(count))))
 
     assert found
     assert all(found)
-
-
-def _told(found: Opened) -> list:
-    return json.loads(str(Dom(found.dom).probe.get("data-told")))

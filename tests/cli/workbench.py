@@ -10,8 +10,10 @@ import numpy as np
 from farm import interchange, schema
 from farm.trace import blocks, files, opening, sidecar
 from tests.farm import make
+from tests.farm.graphs.test_profile import run, written
 from tests.farm.interchange import calls
 from tests.farm.trace import g8
+from tests.farm.trace.importing.made import INFERENCE
 
 HEADER: Final = "layer,time_pct,average_ms,median_ms,std_dev,total_ms\n"
 # As `trtexec --exportProfile` writes it.
@@ -129,6 +131,8 @@ def _traces(folder: Path) -> None:
     g8.file(folder / "only-marks.json", marks)
     ort = [g8.span("model_run", 1, 90, cat="Session"), g8.span("fc_kernel_time", 2, 50, cat="Node")]
     (folder / "ort.json").write_text(json.dumps(ort))
+    written(folder / "runs.json", [*run(0, ("fc", "Gemm", 50)), *run(100, ("fc", "Gemm", 40))])
+    (folder / "libreyolo.json").write_text(json.dumps(INFERENCE))
     (folder / "original.json").write_text(
         '{"schema": "libreyolo.profile.analysis/v1", "step_ms": 1}'
     )

@@ -24,6 +24,7 @@ THINGS = list(published.things())
 BY_HAND = (
     *("callable", "callable_comparison", "cost_report", "layer_comparison", "layers"),
     *("layers_read", "layers_taken", "report", "roster_validation", "verified"),
+    *("layer_ops", "layer_profile", "layer_times", "trace_compare"),
     *("analysis", "trace_kernels", "trace_metrics", "trace_ops", "trace_phases", "what_if"),
 )
 

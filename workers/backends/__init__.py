@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module, metadata
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farm.schema import WeightSpread
-from workers.record import Assignment, CostReading, CudaPeaks, LayerReading
+from workers.record import Assignment, CostReading, CudaPeaks, LayerReading, TraceReading
 from workers.timing import Compiles, StreamDevice
 
 Clock = Callable[[], int]
@@ -73,6 +74,21 @@ class LayerPass:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TraceAsk:
+    """A trace: how many iterations, into which file, of at most so many bytes.
+
+    timed: iterations after it whose phases are timed apart, without the profiler.
+    """
+
+    iterations: int
+    timed: int
+    file: Path
+    limit_bytes: int
+    clock: Callable[[], int]
+    progress: Callable[[str, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
 class StepFacts:
     """What a step turned out to be; known for good once it has run and its output was checked.
 
@@ -80,7 +96,8 @@ class StepFacts:
     effective_threads: pool sizes read back. resolved: what `auto` became.
     subnormal_share: the largest share among inputs, parameters and first output; None if the
     backend cannot tell. kinds: what the model is (module, step, fake) and what it takes.
-    output_digest: of the numbers in the first output; "" while there is none.
+    output_digest: of the numbers in the first output; "" while there is none. waits_ns: for the
+    data of each iteration so far. pipeline, unused, notes: as of `farm.schema.Captured`.
     """
 
     precision_observed: dict[str, str]
@@ -89,6 +106,10 @@ class StepFacts:
     subnormal_share: float | None
     kinds: dict[str, str]
     output_digest: str = ""
+    waits_ns: tuple[int, ...] = ()
+    unused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    pipeline: Literal["detection", "plain"] = "plain"
 
 
 class Accelerator(StreamDevice[Any], Protocol):
@@ -139,6 +160,9 @@ class Step(Protocol):
 
     def layers(self, asked: LayerAsk) -> LayerPass:
         """Return the time of every layer in every profiled iteration; NotOffered where not."""
+
+    def trace(self, asked: TraceAsk) -> TraceReading:
+        """Leave a Chrome trace in the asked file and return how it went; NotOffered where not."""
 
     def weights(self) -> WeightSpread:
         """Return how the weights lie; NotOffered where there are none."""

@@ -29,9 +29,10 @@ from workers.backends import (
     LoadFailed,
     NotOffered,
     StepFacts,
+    TraceAsk,
 )
 from workers.backends.usual import check_usual
-from workers.record import Assignment, CostReading, LayerReading
+from workers.record import Assignment, CostReading, LayerReading, TraceReading
 from workers.timing import in_turns
 
 _MODES = ("spin", "sleep")
@@ -168,6 +169,9 @@ class FakeStep:
             profiled_ns=profiled_ns,
             clean_ns=np.array(clean, dtype=np.int64),
         )
+
+    def trace(self, asked: TraceAsk) -> TraceReading:
+        raise NotOffered("not_applicable", "it runs nothing that could be traced")
 
     def weights(self) -> WeightSpread:
         raise NotOffered("not_applicable", "it has no weights")

@@ -162,6 +162,26 @@ def pipelined(
     return stamps
 
 
+def completions(
+    step: Callable[[], object], device: StreamDevice[E], count: int, *, clock: Clock
+) -> "array[int]":
+    """Return count + 1 stamps, ns: of the begin and of each completion, nobody waiting between.
+
+    The stamps are the device's, so that a host that runs ahead of it changes none.
+    """
+    events = [device.event() for _ in range(count + 1)]
+    device.synchronize()
+    began = clock()
+    device.record(events[0])
+    for event in events[1:]:
+        y = step()
+        device.record(event)
+        y = None
+    del y
+    device.synchronize()
+    return array("q", (began + device.elapsed_ns(events[0], each) for each in events))
+
+
 def is_long_enough(done: int, spent_ns: int, *, at_least_ns: int, budget_ns: int) -> bool:
     """Whether a throughput pass may end: after 30 completions, or 5 once the budget is spent.
 

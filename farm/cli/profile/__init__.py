@@ -3,7 +3,7 @@
 import click
 
 from farm.cli.group import Verbs
-from farm.cli.profile import calling, costing, layering, tracing
+from farm.cli.profile import calling, capturing, comparing, costing, layering, tracing
 
 
 @click.group(cls=Verbs)
@@ -11,14 +11,16 @@ def profile() -> None:
     """Profile one model or function here, or read what such a profile found."""
 
 
-profile.add("Measure", calling.callable_, layering.layers, costing.cost)
+profile.add(
+    "Measure", calling.callable_, layering.layers, costing.cost, capturing.run, capturing.infer
+)
 profile.add(
     "Read",
-    layering.compare,
     tracing.summary,
     tracing.get,
     tracing.phases,
     tracing.kernels,
     tracing.ops,
+    comparing.compare,
     tracing.what_if,
 )

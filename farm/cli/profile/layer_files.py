@@ -1,10 +1,11 @@
 """Layer tables that lie in files: shown, imported, and set side by side."""
 
 import glob
+import io
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from farm.trace.files import Address, Chosen
 
 READABLE = (
     "readable now: layer CSVs (FILE#2 is the second block), the layer profiles of TensorRT and "
-    "ONNX Runtime, callable JSONs"
+    "ONNX Runtime, callable JSONs, traces and their analyses"
 )
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
 _TOLD = ("job_id", "batch", "model", "precision", "device", "method", "clock")
@@ -52,7 +53,7 @@ def shown(word: str, csv: Path, *, now: str) -> Shown:
 
     now: UTC, for what stands beside it. Raises Refused, Bad or NoResult for what cannot be read.
     """
-    where = _there(word)
+    where = place(word)
     if where.path.suffix != ".json":
         return Shown(files.read(where), "", 0)
     files.check(csv)
@@ -88,20 +89,38 @@ def _nulls(made: LayersRead) -> list[str]:
     return schema.null_paths({**to_builtins(made), "null_reasons": {}})
 
 
-def opened(words: Sequence[str]) -> list[Source]:
+def opened(
+    words: Sequence[str], *, given: Mapping[Path, io.BufferedReader] | None = None
+) -> list[Source]:
     """Return the files that the words name, each read once: a pipe gives its bytes only once.
 
-    Raises Refused for a word that names no file, with the nearest one, or no block, and for what
-    cannot be read; Bad for what is too large.
+    given: those that are open already, at their beginnings; they are closed. Raises Refused for a
+    word that names no file, with the nearest one, or no block, and for what cannot be read; Bad for
+    what is too large.
     """
-    places = [_there(each) for each in words]
+    places = [place(each) for each in words]
+    open_ = given or {}
     try:
-        data = {path: files.content(path) for path in dict.fromkeys(each.path for each in places)}
+        data = {
+            path: files.content(path, file=open_.get(path))
+            for path in dict.fromkeys(each.path for each in places)
+        }
     except Refused as error:
         raise _readable(error) from error
     return [
         _source(word, where, data[where.path]) for word, where in zip(words, places, strict=True)
     ]
+
+
+def place(word: str) -> Address:
+    """Return the file that a word names, and which block of it.
+
+    Raises Refused for a word that names no file, with the nearest one, or no block.
+    """
+    where = files.address(word)
+    if not where.path.name or not os.path.lexists(where.path):
+        raise Refused(f"no file {short(word)}", hint=did_you_mean(where.path.name, _near(where)))
+    return where
 
 
 def table(side: Source) -> Chosen:
@@ -145,14 +164,6 @@ def _readable(error: Refused) -> Refused:
     """Return the error with what can be read."""
     why = READABLE if error.why in ("", importers.KNOWN) else f"{error.why}; {READABLE}"
     return Refused(error.what, why=why, hint=error.hint)
-
-
-def _there(word: str) -> Address:
-    """Return the file that a word names, and which block of it."""
-    where = files.address(word)
-    if not where.path.name or not os.path.lexists(where.path):
-        raise Refused(f"no file {short(word)}", hint=did_you_mean(where.path.name, _near(where)))
-    return where
 
 
 def _near(where: Address) -> list[str]:

@@ -1,4 +1,4 @@
-"""`farm profile layers` and `farm profile compare`: what takes the time, and what changed."""
+"""`farm profile layers`: what takes the time."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,10 +9,9 @@ from click.core import ParameterSource
 from farm.cli import candidates, completing, options
 from farm.cli.group import verb
 from farm.cli.talk import Talk, current_folder
-from farm.errors import NoVerdict, Refused
+from farm.errors import Refused
 
 if TYPE_CHECKING:
-    from farm.cli.profile.layer_files import Source
     from farm.trace.documents import LayersTaken
 
 _EXAMPLES = (
@@ -122,43 +121,6 @@ def layers(
     console.next(layer_pass.next_step(found, words))
 
 
-@verb(
-    "compare",
-    examples=(
-        "farm profile compare profile_layers.csv#1 profile_layers.csv#2",
-        "farm profile compare fp32.csv trt_profile.json",
-        "farm profile compare before.json after.json --fail-on incomparable",
-    ),
-)
-@click.argument("before", shell_complete=candidates.table)
-@click.argument("after", shell_complete=candidates.table)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["worse", "incomparable", "never"]),
-    default="never",
-    show_default=True,
-    help="incomparable: end with 5 where there is no verdict; worse: only pairs can show that.",
-)
-@click.pass_obj
-def compare(talk: Talk, before: str, after: str, fail_on: str) -> None:
-    """Compare two layer tables, layer by layer, or two callable JSONs.
-
-    FILE#2 is the second block of a layer CSV; without a number it is the last. Stored figures were
-    not measured in turns, so no verdict follows from them: they show where to look.
-    """
-    from farm.cli.profile import layer_files
-
-    sides = layer_files.opened([before, after])
-    kinds = [each.is_callable and each.where.number is None for each in sides]
-    if any(kinds) and not all(kinds):
-        one, other = sides if kinds[0] else sides[::-1]
-        why = f"{one.word!r} is a callable JSON, and {other.word!r} is {layer_files.kind(other)}"
-        raise Refused("these two cannot be compared", why=why)
-    shown = _callables(talk, sides) if all(kinds) else _layers(talk, sides)
-    if fail_on == "incomparable":
-        raise NoVerdict(f"{shown}: no verdict", why="the two were not measured in turns")
-
-
 # ── what they print ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -206,37 +168,3 @@ def _show_file(ctx: click.Context, word: str, csv: Path) -> None:
     console.show(*layer_views.printed(found.chosen))
     if found.block:
         console.say(f"appended to {found.file}#{found.block}")
-
-
-def _layers(talk: Talk, sides: "list[Source]") -> str:
-    from farm import schema
-    from farm.cli.profile import layer_files, layer_views
-    from farm.trace import matching, shares
-
-    base, head = [layer_files.table(each) for each in sides]
-    found = matching.compare(base, head)
-    console = talk.console()
-    for each in (base, head):
-        if wrong := shares.odd(each.rows):
-            console.warn(f"{each.name}: {wrong}")
-    if differs := matching.other_work(base, head):
-        console.warn(f"these are shares of different work: {differs}")
-    if talk.as_json:
-        console.document(schema.encode(found))
-    else:
-        console.show(*layer_views.compared(found))
-    return found.verdict
-
-
-def _callables(talk: Talk, sides: "list[Source]") -> str:
-    from farm import interchange, schema
-    from farm.cli.profile import layer_views
-
-    documents = [interchange.of_bytes(each.data, name=str(each.where.path)) for each in sides]
-    found = interchange.compare_callables(*documents)
-    console = talk.console()
-    if talk.as_json:
-        console.document(schema.encode(found))
-    else:
-        console.show(*layer_views.callables(found))
-    return found.verdict

@@ -5,18 +5,20 @@ Lines are short enough for 80 columns, so that what is said of one thing stays u
 
 import textwrap
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from farm.cli.profile import trace_views
-from farm.report import words
+from farm.report import inks, words
 from farm.report.table import Table
 from farm.trace.analysis.answers import StepTimes, WhatIf
 from farm.trace.analysis.quality import FLAGS
 from farm.trace.analysis.record import Analysis
+from farm.trace.importing.names import REPORTED
 
 _TOP: Final = 8
 _NAME: Final = 13  # columns of a name,
 _ROOM: Final = 66  # and of what is said behind it
+_CAPTURED: Final = "capture"  # whose clean steps no profiler slowed down
 _DISTRUST: Final = "NOT TRUSTWORTHY: "
 _UNTRUE: Final = {
     "memory-pressure": "under memory pressure no time is that of the work itself",
@@ -30,24 +32,21 @@ _SOURCES: Final = {
     "cpu_step": "as the host marked them",
     "cpu_span": "no step is marked: all that the host did",
 }
-_CAUSES: Final = {
-    "host": "the host was late",
-    "sync": "the host waited for the device",
-    "dataload": "the host waited for data",
-    "kernel_wait": "queued, not started",
-    "graph": "inside graphs",
-    "unknown": "launch not recorded",
-}
+
+
+class Fact(NamedTuple):
+    """What is said of one thing; without a name it says more of the one before."""
+
+    name: str
+    parts: tuple[str, ...]
 
 
 def summary(found: Analysis, *, name: str) -> list[str | Table]:
     """Return the whole summary; name: of the file that it was read from."""
-    lines = [*_distrusted(found), name, *_step(found), *_inference(found)]
-    lines += [*_gpu(found), *_host(found), *_memory(found), *_bound(found), *_file(found)]
-    told: list[str | Table] = [*lines]
+    told: list[str | Table] = [*distrusted(found), name, *_lines(facts(found))]
     if found.kernels:
         mix = [f"{each.name} {trace_views.share(each.pct)} %" for each in found.categories]
-        told += _said("kernel time", mix)
+        told += _lines(_said("kernel time", mix))
         top = trace_views.kernels(
             found.kernels[:_TOP], of=len(found.kernels), more="`farm profile kernels`"
         )
@@ -55,6 +54,23 @@ def summary(found: Analysis, *, name: str) -> list[str | Table]:
     if found.ops:
         told.append(trace_views.ops(found.ops[:_TOP], of=len(found.ops), more="`farm profile ops`"))
     return told
+
+
+def facts(found: Analysis) -> list[Fact]:
+    """Return all that the summary says, but for its tables and what is not to be trusted."""
+    told = [*_step(found), *_inference(found), *_gpu(found), *_host(found), *_memory(found)]
+    return [*told, *_bound(found), *_file(found)]
+
+
+def distrusted(found: Analysis) -> list[str]:
+    """Return what must stand above the numbers: why they are not to be trusted."""
+    flags = [*(["memory-pressure"] if found.memory_pressure else []), *found.quality.flags]
+    return [f"{_DISTRUST}{_UNTRUE[each]}" for each in flags if each in _UNTRUE]
+
+
+def doubts(found: Analysis) -> list[str]:
+    """Return in words why the numbers are to be doubted."""
+    return [FLAGS.get(each) or words.flag(each) for each in found.quality.flags]
 
 
 def what_if(found: WhatIf) -> list[str]:
@@ -74,7 +90,7 @@ def what_if(found: WhatIf) -> list[str]:
         rates = [f"{words.number(rate.now)} images/s now"]
         told += _said("throughput", [*rates, f"{words.number(rate.projected)} projected"])
     told += _said("mechanism", [found.mechanism])
-    return [*told, *_said("note", [found.note]), *_said("caveat", [found.caveat])]
+    return _lines([*told, *_said("note", [found.note]), *_said("caveat", [found.caveat])])
 
 
 def _change(step: StepTimes) -> str:
@@ -86,37 +102,56 @@ def _change(step: StepTimes) -> str:
 # ── lines ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _said(name: str, parts: Iterable[str]) -> list[str]:
-    """Return parts behind a name, as many a line as there is room for; a longer one is broken."""
-    lines: list[str] = []
-    for each in parts:
-        if lines and len(lines[-1]) + len(each) + 3 <= _ROOM:
-            lines[-1] += f" · {each}"
-        else:
-            lines += textwrap.wrap(each, _ROOM, break_long_words=False)
-    return [f"{'' if at else name:<{_NAME}}{line}" for at, line in enumerate(lines)]
+def _said(name: str, parts: Iterable[str]) -> list[Fact]:
+    """Return what is said of a thing; nothing where there are no parts."""
+    said = tuple(parts)
+    return [Fact(name, said)] if said else []
 
 
-def _distrusted(found: Analysis) -> list[str]:
-    doubts = [*(["memory-pressure"] if found.memory_pressure else []), *found.quality.flags]
-    return [f"{_DISTRUST}{_UNTRUE[each]}" for each in doubts if each in _UNTRUE]
+def _lines(told: Iterable[Fact]) -> list[str]:
+    """Return parts behind names, as many a line as there is room for; a longer one is broken."""
+    every: list[str] = []
+    for name, parts in told:
+        lines: list[str] = []
+        for each in parts:
+            if lines and len(lines[-1]) + len(each) + 3 <= _ROOM:
+                lines[-1] += f" · {each}"
+            else:
+                lines += textwrap.wrap(each, _ROOM, break_long_words=False)
+        every += [f"{'' if at else name:<{_NAME}}{line}" for at, line in enumerate(lines)]
+    return every
 
 
-def _step(found: Analysis) -> list[str]:
+def _step(found: Analysis) -> list[Fact]:
     n, cv = found.window.real_steps, _float(found, "step_ms_cv")
+    source = str(found.metrics.get("step_ms_source"))
+    if source == REPORTED:
+        return _said("step", [f"{words.number(found.step_ms)} ms", "as its tool tells it"])
+    if source == _CAPTURED:
+        return _said("step", _captured(found, cv))
     parts = [f"{words.number(found.step_ms)} ms{f', median of {n}' if n > 1 else ''}"]
     if n > 1:
         parts.append(f"mean {words.number(_float(found, 'step_ms_mean'))} ms")
     if cv is not None:
         parts.append(f"sample deviation {words.percent(cv)} %")
-    source = str(found.metrics.get("step_ms_source"))
     return _said("step", [*parts, _SOURCES.get(source, source)])
 
 
-def _inference(found: Analysis) -> list[str]:
+def _captured(found: Analysis, cv: float | None) -> Iterable[str]:
+    """Yield the step of a capture: of plain steps, and what it took under the profiler."""
+    count, slower = _float(found, "plain_steps"), _float(found, "trace_overhead")
+    yield f"{words.number(found.step_ms)} ms, median of {words.whole(count)} plain steps"
+    if cv is not None:
+        yield f"sample deviation {words.percent(cv)} %"
+    if slower is not None and found.step_ms:
+        yield f"{words.number(slower)} times as long when traced"
+
+
+def _inference(found: Analysis) -> list[Fact]:
     """Return the throughput, and of an inference its latency and its stages."""
     why = _why(found, "img_per_s")
-    rate = f"{words.number(found.img_per_s)} images/s" if found.img_per_s is not None else why
+    item = found.config.get("item", "image")
+    rate = f"{words.number(found.img_per_s)} {item}s/s" if found.img_per_s is not None else why
     told = _said("throughput", [rate])
     if found.mode != "inference":
         return told
@@ -131,7 +166,7 @@ def _inference(found: Analysis) -> list[str]:
     return [*_said("latency", latency), *told, *_said("stages", stages)]
 
 
-def _gpu(found: Analysis) -> list[str]:
+def _gpu(found: Analysis) -> list[Fact]:
     if found.gpu_util is None:
         return _said("GPU", [_why(found, "gpu_util")])
     busy, mean = words.number(found.gpu_busy_ms_per_step), words.number(found.mean_kernel_us)
@@ -148,11 +183,11 @@ def _gpu(found: Analysis) -> list[str]:
     )
 
 
-def _idle(found: Analysis) -> list[str]:
+def _idle(found: Analysis) -> list[Fact]:
     whole = _float(found, "idle_ms")
     if whole is None:
         return _said("idle", [_why(found, "idle_ms")])
-    causes = [(said, _float(found, f"idle_{cause}_ms")) for cause, said in _CAUSES.items()]
+    causes = [(said, _float(found, f"idle_{cause}_ms")) for cause, said in inks.IDLE.items()]
     parts = [f"{words.number(ms)} ms {said}" for said, ms in causes if ms]
     return _said("idle", [f"{words.number(whole)} ms in all", *parts])
 
@@ -168,7 +203,7 @@ def _units(found: Analysis) -> list[str]:
     ]
 
 
-def _host(found: Analysis) -> list[str]:
+def _host(found: Analysis) -> list[Fact]:
     parts = []
     if found.gpu_util is not None or found.launches_per_step:
         parts.append(f"overhead {words.number(found.host_overhead_ms_per_step)} ms")
@@ -176,28 +211,29 @@ def _host(found: Analysis) -> list[str]:
     return _said("host", [*parts, f"waits for data {words.number(found.dataload_ms)} ms"])
 
 
-def _memory(found: Analysis) -> list[str]:
+def _memory(found: Analysis) -> list[Fact]:
     kinds = {"allocated": "allocated", "reserved": "reserved", "relative": "more than at the start"}
     sizes = [(said, _float(found, f"peak_{kind}_bytes")) for kind, said in kinds.items()]
     parts = [f"{words.size(int(size))} {said}" for said, size in sizes if size is not None]
     return _said("peak memory", parts or [_why(found, "peak_vram_mb")])
 
 
-def _bound(found: Analysis) -> list[str]:
+def _bound(found: Analysis) -> list[Fact]:
     reasons = [
         f"{each.metric} {_value(each.value)}, threshold {_value(each.threshold)}"
         for each in found.reasons
     ]
     told = _said("bound", [f"{found.bound}: {found.bound_why}"])
+    if isinstance(found.bound_reported, str) and found.bound_reported != found.bound:
+        told += _said("", [f"its tool said {found.bound_reported}, which it cannot know"])
     told += [line for each in reasons for line in _said("", [each])]
-    doubts = [FLAGS.get(each, each.replace("_", " ")) for each in found.quality.flags]
     told += _said("confidence", [found.confidence])
-    return told + [line for each in doubts for line in _said("", [each])]
+    return told + [line for each in doubts(found) for line in _said("", [each])]
 
 
-def _file(found: Analysis) -> list[str]:
+def _file(found: Analysis) -> list[Fact]:
     counts, quality = found.counts, found.quality
-    parts = [f"{words.whole(counts.get('kernels', 0))} kernels"]
+    parts = [f"{words.whole(counts['kernels'])} kernels"] if "kernels" in counts else []
     if (orphans := counts.get("orphans")) and found.attribution == "launch":
         parts.append(f"{words.whole(orphans)} of them orphans, launched before it began")
     parts += [f"repaired {name} {words.whole(n)}" for name, n in quality.repaired.items()]

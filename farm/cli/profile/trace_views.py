@@ -6,17 +6,19 @@ from typing import Final
 from farm.cli.profile import trace_units
 from farm.report import words
 from farm.report.table import Column, Datum, Table
+from farm.trace.analysis.choosing import Told
 from farm.trace.analysis.record import Analysis
 from farm.trace.analysis.tables import KernelRow, OpRow
 
 _BY_NAME: Final = "matrix: whether it uses matrix units (Tensor Cores), as far as its name tells"
+_INCLUSIVE: Final = "self: not told, its tool times an op with those inside it"
 _REST: Final = {
     "unphased": "launched in none of the phases",
     "unattributed": "launched before the trace began",
 }
 
 
-def listing(found: Analysis) -> Table:
+def listing(found: Told) -> Table:
     """Return the names, values and units of all metrics."""
     rows = [
         (
@@ -111,12 +113,13 @@ def ops(rows: Sequence[OpRow], *, of: int, phase: str = "", more: str = "--top")
             Datum(_ms(each.total_ms_per_step)),
             Datum(words.whole(each.count_per_step)),
             Datum(words.whole(each.launches_per_step)),
-            Datum(share(each.pct_of_cpu_ops)),
+            Datum(words.UNKNOWN if each.pct_of_cpu_ops is None else share(each.pct_of_cpu_ops)),
             Datum(each.op),
         )
         for each in rows
     ]
-    notes = _rest("op", [each.pct_of_cpu_ops for each in rows], of, more)
+    shares = [each.pct_of_cpu_ops for each in rows if each.pct_of_cpu_ops is not None]
+    notes = _rest("op", shares, of, more) if len(shares) == len(rows) else (_INCLUSIVE,)
     inner = "self: without the ops inside it; total: with them, so totals do not add up"
     title = f"ops on the host, per step; share of the {whose}"
     return Table(title, columns, tuple(made), (*notes, inner) if rows else notes)

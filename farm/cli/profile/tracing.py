@@ -1,5 +1,6 @@
 """`farm profile summary|get|phases|kernels|ops|what-if`: what a trace says, without running it."""
 
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,9 +13,7 @@ from farm.cli.talk import Talk
 from farm.errors import Refused
 
 if TYPE_CHECKING:
-    from farm.trace.analysis.choosing import Order
-    from farm.trace.analysis.record import Analysis
-    from farm.trace.opening import Opened
+    from farm.trace.analysis.choosing import Order, Told
 
 _TRACE: Final = "trace.json.gz"
 _argument = click.argument("trace", shell_complete=candidates.trace)
@@ -26,25 +25,42 @@ _phase = click.option(
 )
 
 
-@verb("summary", examples=(f"farm profile summary {_TRACE}",))
+@verb(
+    "summary",
+    examples=(
+        f"farm profile summary {_TRACE}",
+        f"farm profile summary {_TRACE} --html > timeline.html",
+    ),
+)
 @_argument
+@click.option("--html", "as_page", is_flag=True, help="One page instead, with a timeline.")
 @click.pass_obj
-def summary(talk: Talk, trace: str) -> None:
+def summary(talk: Talk, trace: str, as_page: bool) -> None:
     """Tell how long a step of TRACE takes, where the time goes, and what limits it.
 
-    TRACE is a Chrome trace as PyTorch writes it, plain or gzip, or what this verb says with --json.
+    TRACE is a Chrome trace as PyTorch writes it, plain or gzip, a profile.json, what another tool
+    timed of layers, or the id of a profile or job of the store that kept a trace.
     """
     from farm import schema
-    from farm.cli.profile import trace_lines
+    from farm.cli.profile import layered, sources, trace_lines, trace_page
+    from farm.trace.importing.record import LayerProfile
 
-    found = _opened(trace).analysis
-    console = talk.console()
+    if talk.as_json and as_page:
+        raise Refused("--json and --html are two forms", hint="give one of them")
+    opened = sources.found(talk, trace)
+    if isinstance(opened, LayerProfile):
+        layered.summary(talk, opened, as_page=as_page)
+        return
+    found, console = opened.analysis, talk.console()
     if talk.as_json:
         console.document(schema.encode(found))
         return
+    if as_page:
+        console.data(trace_page.page(opened, name=trace))
+        return
     console.show(*trace_lines.summary(found, name=trace))
     more = "kernels" if found.kernels else "ops" if found.ops else ""
-    if more and Path(trace).is_file():  # a pipe cannot be read again
+    if more and (Path(trace).is_file() or not os.path.lexists(trace)):  # a pipe is read once
         console.next(f"farm profile {more} {shlex.quote(trace)}")
 
 
@@ -58,10 +74,12 @@ def get(talk: Talk, trace: str, field: str | None) -> None:
     What the trace does not tell is `null`.
     """
     from farm import schema
-    from farm.cli.profile import trace_views
+    from farm.cli.profile import sources, trace_views
     from farm.trace.analysis.answers import MetricsRead
+    from farm.trace.importing.record import LayerProfile
 
-    found = _opened(trace).analysis
+    made = sources.found(talk, trace)
+    found = made if isinstance(made, LayerProfile) else made.analysis
     console = talk.console()
     if field is not None:
         _one(talk, found, field)
@@ -85,10 +103,10 @@ def phases(talk: Talk, trace: str) -> None:
     A kernel is of the phase that launched it, however late it ran.
     """
     from farm import schema
-    from farm.cli.profile import trace_views
+    from farm.cli.profile import sources, trace_views
     from farm.trace.analysis.answers import PhasesRead
 
-    found = _opened(trace).analysis
+    found = sources.analysis_of(talk, trace, needs="the phases of a step").analysis
     console = talk.console()
     if talk.as_json:
         told = PhasesRead(
@@ -134,11 +152,21 @@ def kernels(
 ) -> None:
     """Show the costliest kernels of TRACE; shares are of the phase, if one is named."""
     from farm import schema
-    from farm.cli.profile import trace_views
+    from farm.cli.profile import layered, sources, trace_views
     from farm.trace.analysis import choosing
     from farm.trace.analysis.answers import KernelsRead
+    from farm.trace.importing.record import LayerProfile
 
-    found = _opened(trace).analysis
+    made = sources.found(talk, trace)
+    if isinstance(made, LayerProfile):
+        of_gpu = {
+            "the category of a layer": category is not None,
+            "which layers use matrix units": tensorcore,
+            "the phases of a step": phase is not None,
+        }
+        layered.kernels(talk, made, top=top, pattern=grep, order=order, of_gpu=of_gpu)
+        return
+    found = made.analysis
     rows = choosing.kernels(
         found, phase=phase, category=category, pattern=grep, tensorcore=tensorcore, order=order
     )
@@ -158,11 +186,16 @@ def kernels(
 def ops(talk: Talk, trace: str, top: int, phase: str | None) -> None:
     """Show the costliest ops of TRACE by self time: their own on the host, without inner ops."""
     from farm import schema
-    from farm.cli.profile import trace_views
+    from farm.cli.profile import layered, sources, trace_views
     from farm.trace.analysis import choosing
     from farm.trace.analysis.answers import OpsRead
+    from farm.trace.importing.record import LayerProfile
 
-    found = _opened(trace).analysis
+    made = sources.found(talk, trace)
+    if isinstance(made, LayerProfile):
+        layered.ops(talk, made, top=top, phase=phase)
+        return
+    found = made.analysis
     rows = choosing.ops(found, phase=phase)
     console = talk.console()
     if talk.as_json:
@@ -196,7 +229,7 @@ def what_if(talk: Talk, trace: str, category: str | None, launches: int | None) 
     Only measuring again proves it.
     """
     from farm import schema
-    from farm.cli.profile import trace_lines
+    from farm.cli.profile import sources, trace_lines
     from farm.trace import projecting
 
     if (category is None) == (launches is None):
@@ -204,7 +237,8 @@ def what_if(talk: Talk, trace: str, category: str | None, launches: int | None) 
             "nothing to remove" if category is None else "two things to remove",
             why="expected --remove-category or --remove-launches",
         )
-    found = projecting.projected(_opened(trace), category=category, launches=launches)
+    opened = sources.analysis_of(talk, trace, needs="kernels and their launches")
+    found = projecting.projected(opened, category=category, launches=launches)
     console = talk.console()
     if talk.as_json:
         console.document(schema.encode(found))
@@ -215,15 +249,7 @@ def what_if(talk: Talk, trace: str, category: str | None, launches: int | None) 
 # ── what they share ──────────────────────────────────────────────────────────────────────────────
 
 
-def _opened(trace: str) -> "Opened":
-    from farm.trace import opening
-
-    if not trace:
-        raise Refused("no file ''")
-    return opening.opened(Path(trace))
-
-
-def _one(talk: Talk, found: "Analysis", field: str) -> None:
+def _one(talk: Talk, found: "Told", field: str) -> None:
     """Print one metric; why it is null is talk."""
     import msgspec
 
@@ -242,8 +268,8 @@ def _one(talk: Talk, found: "Analysis", field: str) -> None:
         console.say(f"{field} is null: {why}")
 
 
-def _reasons(found: "Analysis", part: str, called: str) -> dict[str, str]:
-    """Return the reasons of the nulls in a part of an analysis, by their place in an answer."""
+def _reasons(found: "Told", part: str, called: str) -> dict[str, str]:
+    """Return the reasons of the nulls in a part of what was read, by their place in an answer."""
     return {
         path.replace(part, called, 1): each
         for path, each in found.null_reasons.items()

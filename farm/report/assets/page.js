@@ -2,7 +2,8 @@
 // keyboard, open what is folded before printing. Without it every table is there all the same.
 (() => {
   "use strict";
-  const block = JSON.parse(document.getElementById("report-data").textContent);
+  const given = document.getElementById("report-data"); // a page of a trace has no charts
+  const block = given ? JSON.parse(given.textContent) : { charts: [] };
 
   const rows = (columns) => {
     const names = Object.keys(columns);
@@ -29,7 +30,7 @@
   // What a cell sorts by: in a column of numbers the first one in it, as in `[9.2, 9.4]` or `12~`.
   const value = (row, at, isNumber) => {
     const text = row.cells[at].textContent.trim();
-    if (!isNumber) return text === "–" ? "" : text;
+    if (!isNumber) return text === "\u2013" ? "" : text;
     const number = Number.parseFloat(text.replace(/^\[/, ""));
     return Number.isNaN(number) ? "" : number;
   };

@@ -6,10 +6,11 @@ from typing import Any, Final, NamedTuple
 from msgspec import structs, to_builtins
 
 from farm.schema import null_paths
-from farm.trace.analysis import tables
+from farm.trace.analysis import tables, timings
 from farm.trace.analysis.diagnostics import diagnostics
 from farm.trace.analysis.figures import Figures, figures
 from farm.trace.analysis.gathering import Gathered, gather
+from farm.trace.analysis.known import Known
 from farm.trace.analysis.metrics import Metrics
 from farm.trace.analysis.quality import confidence, quality
 from farm.trace.analysis.record import Analysis, Over
@@ -55,10 +56,14 @@ class Analysed(NamedTuple):
     figures: Figures
 
 
-def analysed(trace: Trace, *, name: str) -> Analysed:
-    """Return the analysis of a trace; name: what it is called in there."""
+def analysed(
+    trace: Trace, *, name: str, most: int = timings.MOST, known: Known | None = None
+) -> Analysed:
+    """Return the analysis of a trace. name: what it is called in there; most: events that it keeps,
+    and where they are more, none; known: what its capture knows better.
+    """
     found = gather(trace)
-    made = figures(found)
+    made = figures(found, known)
     doubts, metrics = quality(found, made), made.metrics
     phases = tables.phase_rows(found)
     values = _metrics(made, phases)
@@ -90,7 +95,7 @@ def analysed(trace: Trace, *, name: str) -> Analysed:
         null_reasons={},
         **_beside(metrics),
     )
-    return Analysed(_with_reasons(analysis, made), found, made)
+    return Analysed(_timed(_with_reasons(analysis, made), found, most), found, made)
 
 
 def _beside(metrics: Metrics) -> dict[str, Any]:
@@ -134,6 +139,14 @@ def _with_reasons(analysis: Analysis, made: Figures) -> Analysis:
     paths = null_paths(to_builtins(analysis))
     reasons = {each: _reason(each, made, words) for each in paths}
     return structs.replace(analysis, null_reasons=reasons)
+
+
+def _timed(analysis: Analysis, found: Gathered, most: int) -> Analysis:
+    """Return it with the events of the window; a reason where they are too many to keep."""
+    kept = timings.document(found, most=most)
+    why = f"not_supported: more than {most} events; the trace itself holds them"
+    reasons = analysis.null_reasons | ({"timings": why} if kept is None else {})
+    return structs.replace(analysis, timings=kept, null_reasons=reasons)
 
 
 def _reason(path: str, made: Figures, phases: Collection[str]) -> str:

@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, Protocol, TypeVar
 
 from farm.errors import Refused, did_you_mean
 from farm.reading import short
@@ -11,6 +11,7 @@ from farm.trace.analysis.record import Analysis
 from farm.trace.analysis.tables import KernelRow, OpRow
 
 Order = Literal["time", "count", "name"]
+Value = float | int | bool | str | None
 Row = TypeVar("Row")
 _BY: Final[dict[Order, Callable[[KernelRow], tuple[float, str]]]] = {
     "time": lambda row: (-row.ms_per_step, row.raw_name),
@@ -19,6 +20,15 @@ _BY: Final[dict[Order, Callable[[KernelRow], tuple[float, str]]]] = {
 }
 _MOST: Final = 20
 _LONGEST: Final = 40
+
+
+class Told(Protocol):
+    """What has metrics by name, and a reason for each that is null."""
+
+    @property
+    def metrics(self) -> dict[str, Value]: ...
+    @property
+    def null_reasons(self) -> dict[str, str]: ...
 
 
 def kernels(
@@ -30,17 +40,19 @@ def kernels(
     tensorcore: bool = False,
     order: Order = "time",
 ) -> list[KernelRow]:
-    """Return the kernels that are meant; category: part of the name of one.
+    """Return the kernels that are meant; category: part of the name of one, in
+    any case.
 
     Raises Refused for a phase that is not there, a category that no kernel could have, or a
     pattern that is no regular expression.
     """
     rows = _of_phase(analysis.kernels, analysis.kernels_by_phase, phase)
     if category is not None:
+        word = category.lower()
         _check_category(category)
-        rows = [each for each in rows if category in each.category]
+        rows = [each for each in rows if word in each.category]
     if pattern is not None:
-        found = _pattern(pattern)
+        found = pattern_of(pattern)
         rows = [each for each in rows if found.search(each.raw_name)]
     if tensorcore:
         rows = [each for each in rows if each.tensorcore]
@@ -52,13 +64,13 @@ def ops(analysis: Analysis, *, phase: str | None = None) -> list[OpRow]:
     return list(_of_phase(analysis.ops, analysis.ops_by_phase, phase))
 
 
-def metric(analysis: Analysis, field: str) -> float | int | bool | str | None:
+def metric(found: Told, field: str) -> Value:
     """Return a metric by its name; raises Refused, which points to the listing, for others."""
-    if field not in analysis.metrics:
+    if field not in found.metrics:
         why = "without FIELD all of them are listed"
-        near = did_you_mean(field[:100], list(analysis.metrics))
+        near = did_you_mean(field[:100], list(found.metrics))
         raise Refused(f"no metric {short(field)}", why=why, hint=near)
-    return analysis.metrics[field]
+    return found.metrics[field]
 
 
 def _of_phase(
@@ -83,12 +95,14 @@ def _check_category(category: str) -> None:
     from farm.trace.analysis.kernels import categories
 
     known = categories()
-    if not any(category in each for each in known):
-        hint = did_you_mean(category[:100], list(known))
+    word = category[:100].lower()
+    if not any(category.lower() in each for each in known):
+        hint = did_you_mean(word, list(known))
         raise Refused(f"no category {short(category)}", why=f"known: {', '.join(known)}", hint=hint)
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def pattern_of(text: str) -> re.Pattern[str]:
+    """Return a pattern that a person wrote; raises Refused for what is no regular expression."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what another version may read otherwise

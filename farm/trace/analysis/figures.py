@@ -9,6 +9,7 @@ from farm.trace.analysis.bounds import Bound
 from farm.trace.analysis.evidence import evidence
 from farm.trace.analysis.gathering import Gathered
 from farm.trace.analysis.idle import Idle
+from farm.trace.analysis.known import Known
 from farm.trace.analysis.measures import Counts, OfDevice, OfHost, mean
 from farm.trace.analysis.memory import Peaks
 from farm.trace.analysis.metrics import MS, Metrics
@@ -25,8 +26,8 @@ class Figures(NamedTuple):
     skewed: bool
 
 
-def figures(found: Gathered) -> Figures:
-    """Return the numbers of a trace and its bound."""
+def figures(found: Gathered, known: Known | None = None) -> Figures:
+    """Return the numbers of a trace and its bound; known: what its capture knows better."""
     devices, host, counts = (
         measures.of_devices(found),
         measures.of_host(found),
@@ -35,12 +36,13 @@ def figures(found: Gathered) -> Figures:
     skewed = clocks.disagree(found)
     peaks = measures.peaks(found)
     values = _times(found, host) | _of_host(found, host) | _memory(peaks)
+    values |= _captured(known)
     step_ms, dataload_ms = values["step_ms"], values["dataload_ms"]
     values |= _of_devices(found, devices, skewed=skewed)
     busy = values["gpu_busy_ms"] or 0.0
     values["host_overhead_ms"] = max(step_ms - busy - dataload_ms, 0.0)
     metrics = Metrics(**values)
-    seen = evidence(found, metrics, counts, devices, skewed=skewed)
+    seen = evidence(found, metrics, counts, devices, skewed=skewed, known=known)
     return Figures(metrics, bounds.bound(seen), counts, devices, host, skewed)
 
 
@@ -56,6 +58,20 @@ def _times(found: Gathered, host: OfHost) -> dict[str, Any]:
         "dataload_ms": host.dataload / window.n / MS,
         "dataload_frac": host.dataload / window.length_ns if window.length_ns else 0.0,
     }
+
+
+def _captured(known: Known | None) -> dict[str, Any]:
+    """Return the numbers of the clean steps, which stand in place of those of traced ones."""
+    if known is None:
+        return {}
+    found: dict[str, Any] = {
+        "step_ms": known.step_ms,
+        "step_ms_cv": known.step_cv,
+        "step_ms_source": "capture",
+    }
+    if known.dataload_ms is not None:
+        found |= {"dataload_ms": known.dataload_ms, "dataload_frac": known.dataload_frac}
+    return found
 
 
 def _of_host(found: Gathered, host: OfHost) -> dict[str, Any]:

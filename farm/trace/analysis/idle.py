@@ -38,6 +38,14 @@ class Waiting(NamedTuple):
     sync: "Spans"
 
 
+class Gaps(NamedTuple):
+    """Pieces of time in which no GPU event ran, by start, ns; cause: an index of `Idle._fields`."""
+
+    start: "Whole"
+    end: "Whole"
+    cause: "Whole"
+
+
 def split(
     found: Launches,
     chosen: "NDArray[np.bool_]",
@@ -47,33 +55,42 @@ def split(
     begin: int,
     end: int,
 ) -> Idle:
-    """Return the causes of the gaps of one device in [begin, end), `traces.md` §4.
+    """Return how long each cause of the gaps of one device in [begin, end) lasts, as of `gaps`."""
+    made = gaps(found, chosen, busy, waiting, begin=begin, end=end)
+    length = made.end - made.start
+    return Idle(*(int(length[made.cause == each].sum()) for each in range(len(Idle._fields))))
+
+
+def gaps(
+    found: Launches,
+    chosen: "NDArray[np.bool_]",
+    busy: "Spans",
+    waiting: Waiting,
+    *,
+    begin: int,
+    end: int,
+) -> Gaps:
+    """Return the gaps of one device in [begin, end), cut where the cause changes, `traces.md` §4.
 
     chosen: the GPU events of the device, also those outside the window; busy: their union.
     """
-    gaps = intervals.without(np.array([[begin, end]], "i8"), busy)
-    if not gaps.size:
-        return Idle()
-    if found.is_launch.any():
-        causes = _by_launch(found, gaps, _following(found, chosen, gaps[:, 1]))
+    spans = intervals.without(np.array([[begin, end]], "i8"), busy)
+    if found.is_launch.any() and spans.size:
+        cause = _by_launch(found, spans, _following(found, chosen, spans[:, 1]))
     else:  # nobody saw what launched anything
-        causes = np.full(gaps.shape[0], _HOST)
-    length = gaps[:, 1] - gaps[:, 0]
-    host = causes == _HOST
-    loading = np.where(host, intervals.covered(waiting.dataload, gaps[:, 0], gaps[:, 1]), 0)
-    rest = length - loading
-    blocked = host & intervals.covers(waiting.sync, gaps[:, 0])
-    return Idle(
-        host=int(rest[host & ~blocked].sum()),
-        sync=int(rest[blocked].sum()),
-        dataload=int(loading.sum()),
-        kernel_wait=int(length[causes == _WAIT].sum()),
-        graph=int(length[causes == _GRAPH].sum()),
-        unknown=int(length[causes == _UNKNOWN].sum()),
-    )
+        cause = np.full(spans.shape[0], _HOST)
+    late = cause == _HOST
+    cause[late & intervals.covers(waiting.sync, spans[:, 0])] = _SYNC
+    rest = intervals.without(spans[late], waiting.dataload)
+    loading = intervals.without(spans[late], rest)
+    whose = np.searchsorted(spans[:, 0], rest[:, 0], side="right") - 1
+    pieces = np.concatenate([spans[~late], rest, loading])
+    causes = np.concatenate([cause[~late], cause[whose], np.full(loading.shape[0], _DATALOAD)])
+    order = np.argsort(pieces[:, 0], kind="stable")
+    return Gaps(pieces[order, 0], pieces[order, 1], causes[order])
 
 
-_HOST, _WAIT, _GRAPH, _UNKNOWN = range(4)
+_HOST, _SYNC, _DATALOAD, _WAIT, _GRAPH, _UNKNOWN = range(len(Idle._fields))
 
 
 def _following(found: Launches, chosen: "NDArray[np.bool_]", ends: "Whole") -> "Whole":

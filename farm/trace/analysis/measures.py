@@ -8,7 +8,7 @@ import numpy as np
 
 from farm.trace.analysis import idle, intervals, memory, ops, phases
 from farm.trace.analysis.gathering import Gathered, covered
-from farm.trace.analysis.idle import Idle, Waiting
+from farm.trace.analysis.idle import Gaps, Idle, Waiting
 from farm.trace.analysis.memory import Peaks
 from farm.trace.reading.columns import MEMCPY, MEMSET
 
@@ -75,8 +75,24 @@ class Counts(NamedTuple):
 
 def of_devices(found: Gathered) -> list[OfDevice]:
     """Return the numbers of each device that did anything in the file."""
-    waiting = Waiting(dataload_spans(found), _blocking(found))
+    waiting = _waiting(found)
     return [_of_device(found, number, waiting) for number in range(len(found.devices))]
+
+
+def gaps(found: Gathered) -> list[Gaps]:
+    """Return the gaps of each device in the window, which its idle split is the lengths of."""
+    waiting, window, every = _waiting(found), found.window, []
+    for number in range(len(found.devices)):
+        mine = found.device == number
+        work = covered(found, mine)
+        every.append(
+            idle.gaps(found.launches, mine, work, waiting, begin=window.begin, end=window.end)
+        )
+    return every
+
+
+def _waiting(found: Gathered) -> Waiting:
+    return Waiting(dataload_spans(found), _blocking(found))
 
 
 def _of_device(found: Gathered, number: int, waiting: Waiting) -> OfDevice:

@@ -6,14 +6,14 @@ throughput and stages, is null with its reason in the analysis of a trace file.
 
 from typing import Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from farm.schema import Stored, SystemCard
 from farm.trace.analysis.bounds import Reason
 from farm.trace.analysis.diagnostics import Diagnostics
 from farm.trace.analysis.quality import Confidence, Quality
 from farm.trace.analysis.tables import CategoryRow, KernelRow, OpRow, PhaseRow
-
+from farm.trace.analysis.timings import Timings
 
 Setting = float | int | bool | str | list[str] | None
 
@@ -114,16 +114,17 @@ class Analysis(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.
     diagnostics: Diagnostics | None
     quality: Quality
     null_reasons: dict[str, str]
-    config: dict[str, Setting] = {}
-    phases_gpu: list[PhaseGpu] = []
-    top_kernels: list[KernelRow] = []
-    intervals: dict[str, tuple[float, float] | None] = {}
+    config: dict[str, Setting] = field(default_factory=dict)
+    phases_gpu: list[PhaseGpu] = field(default_factory=list)
+    top_kernels: list[KernelRow] = field(default_factory=list)
+    intervals: dict[str, tuple[float, float] | None] = field(default_factory=dict)
     latency: Percentiles | UnsetType = UNSET
     stages_ms: dict[str, float | None] | UnsetType = UNSET
     card: SystemCard | UnsetType = UNSET
     bound_reported: str | UnsetType = UNSET
     spread: dict[str, Spread] | UnsetType = UNSET
-    img_per_s_std: float | None | UnsetType = UNSET
+    img_per_s_std: float | UnsetType | None = UNSET
     img_per_s_n: int | UnsetType = UNSET
     img_per_s_trials: list[float] | UnsetType = UNSET
     aggregation: Aggregation | UnsetType = UNSET
+    timings: Timings | UnsetType | None = UNSET

@@ -43,29 +43,30 @@ class OpRow(Struct, frozen=True, kw_only=True):
     """Operators of one name, per step. ms: of no newer operator, which adds up; total: inclusive.
 
     pct: of the own times of the table. launches: calls made while it was the newest one open.
+    Other tools tell inclusive times alone, and no launches.
     """
 
     op: str
-    ms_per_step: float
+    ms_per_step: float | None
     total_ms_per_step: float
-    pct_of_cpu_ops: float
+    pct_of_cpu_ops: float | None
     count_per_step: float
-    launches_per_step: float
+    launches_per_step: float | None
 
 
 class PhaseRow(Struct, frozen=True, kw_only=True):
     """A phase, per step. gpu: union of its kernels; kernel_sum: their sum; both are None where the
-    file has no kernel at all. wall: of its spans.
+    file has no kernel at all. wall: of its spans. launches: None where another tool does not tell.
     """
 
     phase: str
     gpu_ms_per_step: float | None
     kernel_sum_ms_per_step: float | None
     wall_ms_per_step: float | None
-    kernels_per_step: float
-    ops_per_step: float
-    launches_per_step: float
-    unique_kernels: int
+    kernels_per_step: float | None
+    ops_per_step: float | None
+    launches_per_step: float | None
+    unique_kernels: int | None
 
 
 class CategoryRow(Struct, frozen=True, kw_only=True):
@@ -118,7 +119,7 @@ def op_rows(found: Gathered, figures: Figures, *, phase: str | None = None) -> l
                 launches_per_step=int(launched[mine].sum()) / found.window.n,
             )
         )
-    return sorted(rows, key=lambda row: (-row.ms_per_step, row.op))
+    return sorted(rows, key=lambda row: (-(row.ms_per_step or 0.0), row.op))
 
 
 def _of_phase(found: Gathered, phases: "NDArray[np.int64]", phase: str | None) -> "Flags":
@@ -150,7 +151,7 @@ def phase_rows(found: Gathered) -> list[PhaseRow]:
         or each.launches_per_step
         or each.wall_ms_per_step
     ]
-    return sorted(some, key=_place)
+    return sorted(some, key=place)
 
 
 def _phase(found: Gathered, at: int, word: str) -> PhaseRow:
@@ -186,7 +187,8 @@ def _wall(found: Gathered, word: str) -> float | None:
     return intervals.total(inside) / window.n / MS
 
 
-def _place(row: PhaseRow) -> tuple[int, str]:
+def place(row: PhaseRow) -> tuple[int, str]:
+    """Return what orders the phases: as a step has them, what belongs to none of them last."""
     last = {UNPHASED: len(ORDER) + 1, UNATTRIBUTED: len(ORDER) + 2}
     at = ORDER.index(row.phase) if row.phase in ORDER else len(ORDER)
     return last.get(row.phase, at), row.phase

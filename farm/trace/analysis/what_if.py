@@ -8,18 +8,38 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farm.errors import Refused
+from farm.errors import Refused, did_you_mean
+from farm.reading import short
 from farm.trace.analysis import intervals
-from farm.trace.analysis.figures import Figures
-from farm.trace.analysis.gathering import Gathered, covered
-from farm.trace.analysis.launches import MISSING
+from farm.trace.analysis.bounds import REFUSALS
+from farm.trace.analysis.kernels import categories
 from farm.trace.analysis.metrics import MS
+from farm.trace.analysis.record import Analysis
+from farm.trace.analysis.timings import Ran
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BUSY: Final = 0.80  # from here on the device is what limits
 CAVEAT: Final = "the cost of a launch is an approximation; only measuring again proves it"
+
+
+class Basis(NamedTuple):
+    """What a projection stands on: ms and counts per step. kernels: whether there are any.
+
+    bound, why: what the analysis says. ran: the GPU events, None where they are not known.
+    """
+
+    step_ms: float | None
+    busy_ms: float
+    dataload_ms: float
+    host_ms: float
+    launches: float
+    util: float
+    bound: str
+    why: str
+    kernels: bool
+    ran: Ran | None
 
 
 class Removed(NamedTuple):
@@ -43,51 +63,92 @@ class Projection(NamedTuple):
     note: str
 
 
-def without_category(found: Gathered, figures: Figures, category: str) -> Projection:
+def basis(analysis: Analysis, ran: Ran | None) -> Basis:
+    """Return what an analysis gives a projection to stand on; ran: its GPU events."""
+
+    def number(name: str) -> float:
+        value = analysis.metrics.get(name)
+        return float(value) if isinstance(value, int | float) else 0.0
+
+    kernels = analysis.counts.get("kernels", number("kernels_per_step"))
+    return Basis(
+        step_ms=analysis.step_ms,
+        busy_ms=number("gpu_busy_ms"),
+        dataload_ms=number("dataload_ms"),
+        host_ms=number("host_overhead_ms"),
+        launches=number("launches_per_step"),
+        util=number("gpu_util"),
+        bound=analysis.bound,
+        why=analysis.bound_why,
+        kernels=kernels > 0,
+        ran=ran,
+    )
+
+
+def without_category(found: Basis, category: str) -> Projection:
     """Return the projection without the kernels of a category.
 
-    Raises Refused if the trace has no kernels of it, or nothing to project from.
+    Raises Refused if the window has no kernels of it, if nobody knows its events, or if there is
+    nothing to project from.
     """
-    _check(figures)
-    kernels = found.is_kernel & found.in_window
-    gone = kernels & (found.category == category)
+    step = _step(found)
+    if (ran := found.ran) is None:
+        why = "it does not hold the events, which may overlap"
+        raise Refused("no kernels are removed from this analysis", why=why, hint="name its trace")
+    kernels = ran.begun
+    word = category.lower()
+    gone = kernels & (ran.category == (_at(ran, word) if word in ran.categories else -1))
     if not gone.any():
-        present = ", ".join(sorted(set(found.category[kernels].tolist())))
-        raise Refused(f"no kernel of category {category!r} is here", why=f"here are {present}")
-    own = int(found.length_ns[gone].sum()) / len(found.devices) / found.window.n / MS
-    exclusive = _exclusive(found, gone) / found.window.n / MS
-    removed = Removed(own, exclusive, _launches(found, gone) / found.window.n)
-    return _projection(figures, removed)
+        raise _absent(ran, category)
+    own = int(ran.length_ns[gone].sum()) / ran.devices / ran.steps / MS
+    exclusive = _exclusive(ran, gone) / ran.steps / MS
+    removed = Removed(own, exclusive, _launches(ran, gone) / ran.steps)
+    return _projection(found, removed, step)
 
 
-def without_launches(figures: Figures, launches: int) -> Projection:
+def without_launches(found: Basis, launches: int) -> Projection:
     """Return the projection with fewer launch calls per step; more than there are is all of them.
 
     Raises Refused for fewer than one, or where nothing can be projected from.
     """
     if launches < 1:
         raise Refused(f"{launches} launches are none to remove", why="expected 1 or more")
-    _check(figures)
-    there = figures.metrics.launches_per_step
+    step, there = _step(found), found.launches
     note = f"there are only {there:g} launches in a step" if launches > there else ""
-    return _projection(figures, Removed(0.0, 0.0, min(launches, there)), note=note)
+    return _projection(found, Removed(0.0, 0.0, min(launches, there)), step, note=note)
 
 
-def _check(figures: Figures) -> None:
-    if figures.bound.is_refusal:
-        raise Refused(f"nothing is projected from {figures.bound.word}", why=figures.bound.why)
-    if not figures.counts.kernels:
+def _step(found: Basis) -> float:
+    """Return how long a step is; raises Refused where nothing can be projected from."""
+    if found.bound in REFUSALS:
+        raise Refused(f"nothing is projected from {found.bound}", why=found.why)
+    if not found.kernels:
         raise Refused("nothing is projected without kernels", why="the trace holds none")
-    if not figures.metrics.launches_per_step:
+    if not found.launches:
         raise Refused("nothing is projected without launches", why="its window holds none")
+    if found.step_ms is None:
+        raise Refused("nothing is projected without a step", why="how long one is, is not told")
+    return found.step_ms
 
 
-def _projection(figures: Figures, removed: Removed, *, note: str = "") -> Projection:
-    metrics = figures.metrics
-    step, busy = metrics.step_ms, metrics.gpu_busy_ms or 0.0
-    data, host = metrics.dataload_ms, metrics.host_overhead_ms
-    saved = removed.launches * host / metrics.launches_per_step
-    if (metrics.gpu_util or 0.0) < _BUSY:
+def _absent(ran: Ran, category: str) -> Refused:
+    """Return the error for a category that no kernel here is of, with those that some are of."""
+    present = sorted({ran.categories[each] for each in ran.category[ran.begun].tolist()})
+    why = f"here are {', '.join(present)}" if present else "its window holds no kernel"
+    if category.lower() in categories():
+        return Refused(f"no kernel of category {category!r} is here", why=why)
+    hint = did_you_mean(category[:100].lower(), present)
+    return Refused(f"no category {short(category)}", why=why, hint=hint)
+
+
+def _at(ran: Ran, category: str) -> int:
+    return ran.categories.index(category)
+
+
+def _projection(found: Basis, removed: Removed, step: float, *, note: str = "") -> Projection:
+    busy, data, host = found.busy_ms, found.dataload_ms, found.host_ms
+    saved = removed.launches * host / found.launches
+    if found.util < _BUSY:
         mechanism = "fewer launches: the host is what the device waits for"
         projected = max(step - saved, busy + data)
     else:
@@ -108,28 +169,24 @@ def _projection(figures: Figures, removed: Removed, *, note: str = "") -> Projec
     )
 
 
-def _exclusive(found: Gathered, gone: "NDArray[np.bool_]") -> float:
+def _exclusive(ran: Ran, gone: "NDArray[np.bool_]") -> float:
     """Return the ns in which only what is removed ran, as the mean over devices."""
-    kernels = found.is_kernel
 
     def busy(chosen: "NDArray[np.bool_]") -> int:
-        return intervals.total(covered(found, chosen))
+        spans = intervals.union(ran.start[chosen], ran.end[chosen])
+        return intervals.total(intervals.clip(spans, 0, ran.window_ns))
 
+    kernels = ran.is_kernel
     parts = [
-        busy(kernels & (found.device == each)) - busy(kernels & ~gone & (found.device == each))
-        for each in range(len(found.devices))
+        busy(kernels & (ran.device == each)) - busy(kernels & ~gone & (ran.device == each))
+        for each in range(ran.devices)
     ]
     return sum(parts) / len(parts)
 
 
-def _launches(found: Gathered, gone: "NDArray[np.bool_]") -> int:
+def _launches(ran: Ran, gone: "NDArray[np.bool_]") -> int:
     """Return how many launch calls of the window launched nothing but what is removed."""
-    launches = found.launches
-    if found.attribution == "kernel_ts":
-        return int(np.count_nonzero(gone))
-    calls = launches.calls.start.size
-    known = found.is_kernel & (launches.launch != MISSING)
-    every = np.bincount(launches.launch[known], minlength=calls)
-    mine = np.bincount(launches.launch[known & gone], minlength=calls)
-    only = launches.is_launch & (every > 0) & (every == mine)
-    return int(np.count_nonzero(only & found.in_host_window(launches.calls)))
+    known = ran.is_kernel & (ran.launch >= 0)
+    _, group = np.unique(ran.launch[known], return_inverse=True)
+    every, mine = np.bincount(group), np.bincount(group, weights=gone[known])
+    return int(np.count_nonzero(every == mine)) if every.size else 0

@@ -148,7 +148,11 @@ def test_callables_are_documents_one_a_line(farm, shelf):
 
 @pytest.mark.parametrize(
     ("kind", "lacking"),
-    [("layers", "a layer table"), ("callable", "the samples of a latency")],
+    [
+        ("layers", "a layer table"),
+        ("callable", "the samples of a latency"),
+        ("analysis", "a trace"),
+    ],
 )
 def test_nothing_is_written_where_no_profile_holds_such_a_thing(farm, here, kind, lacking):
     """Other than where none matches."""

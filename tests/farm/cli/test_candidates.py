@@ -81,8 +81,12 @@ def test_arrays_are_offered_where_arrays_are_read(there, words):
 
 def test_layer_tables_are_offered_where_they_are_read_or_appended_to(there):
     assert ["layers.csv", *FOLDERS] == offered("profile", "layers", "--profile-output", "")
+
+
+def test_whatever_can_be_compared_is_offered_on_both_sides(there):
+    """Traces, plain or packed, layer tables, callable JSONs."""
     for words in (("profile", "compare"), ("profile", "compare", "trt.json")):
-        assert ["layers.csv", *FOLDERS, "trt.json"] == offered(*words, "")
+        assert ["a.json.gz", "layers.csv", *FOLDERS, "trt.json"] == offered(*words, "")
 
 
 READING = ("summary", "get", "phases", "kernels", "ops", "what-if")

@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from farm import schema
-from farm.errors import Bad, Refused
-from farm.trace import opening
+from farm.errors import Bad, NoResult, Refused
+from farm.trace import blocks, opening
+from farm.trace.files import Address
+from farm.trace.importing.record import LayerProfile
 from tests.farm.trace import g8
 
 
@@ -83,12 +85,16 @@ def _slowly(pipe: Path, data: bytes) -> None:
         (b"{}", "it holds no traceEvents"),
         (b'{"traceEvents": 1}', "traceEvents is no list"),
         (b'{"schema": "farm.profile/v1"}', "it is a document of schema 'farm.profile/v1'"),
-        (b'{"schema": "libreyolo.profile.analysis/v1"}', "schema 'libreyolo.profile.analysis/v1'"),
+        (b'{"schema": "libreyolo.profile.analysis/v1"}', "missing required field `trace`"),
+        (
+            b'{"schema": "libreyolo.profile.analysis/v2"}',
+            "expected a document of schema 'libreyolo",
+        ),
         (b'{"schema": "farm.analysis/v1"}', "not a valid farm.analysis/v1"),
         (b'{"schema": "farm.analysis/v2"}', "expected a document of schema 'farm.analysis/v1'"),
         (b'{"schema": "farm.analysis/v1", "trace', "the document is not JSON"),
-        (b'[{"count": 100}, {"name": "fc"}]', "it is a layer profile of TensorRT"),
-        (b'[\n{"cat" : "Session","ph" : "X"}]', "it is a layer profile of ONNX Runtime"),
+        (b'[{"count": 100}, {"name": "fc"}]', "timeMs of 'fc' is None"),
+        (b'[\n{"cat" : "Session","ph" : "X"}]', "line 2 is no event"),
     ],
 )
 def test_what_is_no_trace_cannot_be_analysed_and_says_what_it_is(
@@ -104,14 +110,52 @@ def test_what_is_no_trace_cannot_be_analysed_and_says_what_it_is(
     assert why in caught.value.why
 
 
-def test_a_layer_profile_is_sent_to_the_verb_that_reads_it(tmp_path: Path) -> None:
-    path = tmp_path / "a b.json"
-    path.write_bytes(b'[{"count": 100}]')
+TENSORRT = (
+    b'[{"count": 10}, {"name": "a", "timeMs": 30, "averageMs": 3},'
+    b' {"name": "b", "timeMs": 10, "averageMs": 1}]'
+)
+CSV = blocks.HEADER.encode() + b"\nfc,100.0,1.0000,1.0000,0.1000,5.0000\n"
 
-    with pytest.raises(Bad) as caught:
+
+@pytest.mark.parametrize("data", [TENSORRT, gzip.compress(TENSORRT), CSV])
+def test_a_layer_profile_is_read_and_no_trace(tmp_path: Path, data: bytes) -> None:
+    """What it lacks is said where that is needed, and who reads it."""
+    path = tmp_path / "a b.txt"
+    path.write_bytes(data)
+
+    found = opening.read(Address(path, None))
+    with pytest.raises(Refused) as caught:
         opening.opened(path)
 
-    assert f"`farm profile layers '{path}'` reads it" == caught.value.hint
+    assert isinstance(found, LayerProfile)
+    assert ("TensorRT" if b"count" in data or data[:1] == b"\x1f" else "layer CSV") == found.tool
+    assert f"a layer profile of {found.tool}" in caught.value.what or "layer CSV" == found.tool
+    assert "it does not tell the events of a trace" == caught.value.why
+
+
+def test_a_block_of_a_csv_is_named_by_its_number(tmp_path: Path) -> None:
+    """Nothing else has blocks but one."""
+    path = tmp_path / "layers.csv"
+    path.write_bytes(CSV + CSV.replace(b"fc", b"other"))
+
+    first, last = opening.read(Address(path, 1)), opening.read(Address(path, None))
+
+    assert isinstance(first, LayerProfile)
+    assert isinstance(last, LayerProfile)
+    assert [["fc"], ["other"]] == [[row.layer for row in each.rows] for each in (first, last)]
+    with pytest.raises(NoResult):
+        opening.read(Address(path, 3))
+
+
+def test_what_has_no_blocks_is_not_named_by_one(trace: Path, tmp_path: Path) -> None:
+    layers = tmp_path / "trt.json"
+    layers.write_bytes(TENSORRT)
+
+    with pytest.raises(Refused, match="names no block"):
+        opening.read(Address(trace, 1))
+    with pytest.raises(NoResult, match="it has 1"):
+        opening.read(Address(layers, 2))
+    assert isinstance(opening.read(Address(layers, 1)), LayerProfile)
 
 
 @pytest.mark.parametrize("packed", [False, True])

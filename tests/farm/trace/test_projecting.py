@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from msgspec import structs, to_builtins
+from msgspec import UNSET, structs, to_builtins
 
 from farm import schema
 from farm.errors import Refused
@@ -88,9 +88,16 @@ def test_nothing_is_projected_without_kernels_or_launches(tmp_path: Path) -> Non
             projected(found, category=None, launches=1)
 
 
-def test_an_analysis_that_was_kept_is_refused_and_its_trace_is_asked_for(half: Opened) -> None:
-    with pytest.raises(Refused, match="nothing is projected from an analysis"):
-        projected(half._replace(made=None), category="gemm", launches=None)
+def test_an_analysis_without_its_events_asks_for_the_trace(half: Opened) -> None:
+    """Fewer launches need none: they have no time on the device."""
+    for timings in (UNSET, None):
+        kept = Opened(half.name, structs.replace(half.analysis, timings=timings), None)
+        with pytest.raises(Refused, match="no kernels are removed") as caught:
+            projected(kept, category="gemm", launches=None)
+        assert "name its trace" == caught.value.hint
+        assert projected(half, category=None, launches=3) == projected(
+            kept, category=None, launches=3
+        )
 
 
 def test_images_per_second_follow_the_step_and_are_null_with_a_reason(half: Opened) -> None:

@@ -13,7 +13,8 @@ ROWS = {name: row for name, row in zoo().items() if not graphs.is_graph(row.ref)
 
 def test_the_table_names_the_zoo():
     """These names may be used in a sweep."""
-    assert ["mlp", "cnn", "resnet18", "vit_tiny", "lstm", "gpt_nano", "silero_jit"] == list(ROWS)
+    ours = ["mlp", "cnn", "resnet18", "vit_tiny", "lstm", "gpt_nano", "detector-t"]
+    assert [*ours, "silero_jit"] == list(ROWS)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -45,7 +46,7 @@ def test_denormals_are_flushed_for_random_weights_only(name):
     assert ("as_is" if ROWS[name].weights else "flush") == ROWS[name].denormals
 
 
-@pytest.mark.parametrize("name", ["resnet18", "vit_tiny", "gpt_nano", "lstm"])
+@pytest.mark.parametrize("name", ["resnet18", "vit_tiny", "gpt_nano", "lstm", "detector-t"])
 def test_random_weights_keep_signals_normal(assign, load, name):
     """Without flushing, less than a thousandth of what the deep models hold is subnormal."""
     step = load(assign(ROWS[name].ref, spec=ROWS[name].inputs))

@@ -11,7 +11,7 @@ import torch
 import workers
 from workers.models.seeded import seeded
 
-NAMES = ("mlp", "cnn", "resnet18", "vit_tiny", "lstm", "gpt_nano")
+NAMES = ("mlp", "cnn", "resnet18", "vit_tiny", "lstm", "gpt_nano", "detector")
 
 
 def weights(name, **options):

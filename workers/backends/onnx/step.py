@@ -8,11 +8,19 @@ import numpy as np
 from farm import graphs
 from farm.graphs import Graph, Weight
 from farm.schema import WeightSpread
-from workers.backends import LayerAsk, LayerPass, LoadFailed, NotOffered, StepFacts, numbers
+from workers.backends import (
+    LayerAsk,
+    LayerPass,
+    LoadFailed,
+    NotOffered,
+    StepFacts,
+    TraceAsk,
+    numbers,
+)
 from workers.backends.numbers import Array
 from workers.backends.onnx import cost, layers, session
 from workers.backends.onnx.session import Opened, Settings
-from workers.record import CostReading
+from workers.record import CostReading, TraceReading
 
 
 class OnnxStep:
@@ -91,6 +99,9 @@ class OnnxStep:
 
     def layers(self, asked: LayerAsk) -> LayerPass:
         return layers.measure(self, self._settings, self._graph, self._inputs, asked)
+
+    def trace(self, asked: TraceAsk) -> TraceReading:
+        raise NotOffered("not_supported", "a graph runs outside of torch's profiler")
 
     def weights(self) -> WeightSpread:
         raise NotOffered("not_supported", "weights of a graph are not looked into")

@@ -5,12 +5,22 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import UNSET
 
 from farm.errors import did_you_mean
-from farm.schema import Protocol, Tensor, Workload
+from farm.schema import Mode, Protocol, Tensor, Workload
 from workers.backends import Clock, Loaded, LoadFailed
 from workers.backends.inputs import Array, arrays
-from workers.backends.torch import calling, feeding, placing, pools, precision, usercode
+from workers.backends.torch import (
+    calling,
+    feeding,
+    iteration,
+    pipeline,
+    placing,
+    pools,
+    precision,
+    usercode,
+)
 from workers.backends.torch.step import TorchStep
 from workers.record import Assignment
 
@@ -38,6 +48,7 @@ def load(assignment: Assignment, *, clock: Clock) -> Loaded:
     elif protocol.denormals == "flush":
         resolved["denormals"] = "not_supported"
     pools.prepare_numpy(assignment.threads)
+    loading = _loading(assignment)  # before the user's code, which may bring names of ours
     named = usercode.fetch(workload.model.ref, bundle=assignment.bundle)
     imported = clock()
 
@@ -47,17 +58,31 @@ def load(assignment: Assignment, *, clock: Clock) -> Loaded:
     if torch_too:
         resolved["denormals"] = _prepare(assignment.threads, protocol)
     pools.check(assignment.threads, torch_too=torch_too)
+    run, found, prepare = iteration.of(
+        made, inputs, assignment, place=place, clock=clock, resolved=resolved, loading=loading
+    )
     step = TorchStep(
         made,
         inputs,
-        fed=feeding.feed(made.target, inputs, protocol, place),
+        run=run,
+        pipeline=found,
+        prepare=prepare,
         declared=workload.precision,
         batch=workload.batch,
         resolved={**resolved, "kind": made.kind, **place.told},
-        state=_gradients(protocol) if torch_too else ExitStack(),
+        state=_gradients(protocol, workload.mode) if torch_too else ExitStack(),
         accelerator=place.accelerator,
     )
     return Loaded(step=step, import_s=(imported - began) / 1e9, load_s=(clock() - imported) / 1e9)
+
+
+def _loading(assignment: Assignment) -> pipeline.Loading | None:
+    """Return what loads the data of a captured training; it brings torch along."""
+    if assignment.capture is UNSET or assignment.capture.data is UNSET:
+        return None
+    from workers.backends.torch import loading
+
+    return loading
 
 
 def _wanted(workload: Workload, bundle: str) -> usercode.Arrays:
@@ -134,11 +159,16 @@ def _tensors(
     return tensors
 
 
-def _gradients(protocol: Protocol) -> ExitStack:
-    """Enter the asked mode for good: inside the timed loop it would cost every iteration."""
+def _gradients(protocol: Protocol, mode: Mode) -> ExitStack:
+    """Enter the asked mode for good: inside the timed loop it would cost every iteration.
+
+    A training has gradients, whatever the protocol says of an inference.
+    """
     import torch
 
     stack = ExitStack()
+    if mode == "train":
+        return stack
     if protocol.grad == "inference":
         stack.enter_context(torch.inference_mode())
     elif protocol.grad == "no_grad":

@@ -1,17 +1,17 @@
 """The step that the child measures: a bound call, and what can be told about it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from farm.schema import WeightSpread
-from workers.backends import LayerAsk, LayerPass, LoadFailed, NotOffered, StepFacts
-from workers.backends.torch import cost, layers, outputs, pools, precision, weights
+from workers.backends import LayerAsk, LayerPass, LoadFailed, NotOffered, StepFacts, TraceAsk
+from workers.backends.torch import cost, layers, outputs, pools, precision, tracing, weights
 from workers.backends.torch.calling import Made, is_module
 from workers.backends.torch.compiling import TorchCompiles
 from workers.backends.torch.cuda import TorchCuda
-from workers.backends.torch.feeding import Fed
-from workers.record import CostReading
+from workers.backends.torch.pipeline import Pipeline
+from workers.record import CostReading, TraceReading
 
 if TYPE_CHECKING:
     import torch
@@ -23,7 +23,8 @@ class TorchStep:
     """A module or function with its inputs in place.
 
     On a CPU a call returns finished work, so there is nothing to wait for. accelerator: the device
-    that computes, and every other visible one, which a model may have put work on (S1.19).
+    that computes, and every other visible one, which a model may have put work on (S1.19). run: the
+    whole of the pipeline, which says of what it is made; prepare: what comes before each call.
     """
 
     layer_iterations = 100
@@ -33,7 +34,9 @@ class TorchStep:
         made: Made,
         inputs: Mapping[str, object],
         *,
-        fed: Fed,
+        run: Callable[[], object],
+        pipeline: Pipeline,
+        prepare: Callable[[], object] | None = None,
         declared: str,
         batch: int,
         resolved: Mapping[str, str],
@@ -45,7 +48,8 @@ class TorchStep:
         self.compiles = TorchCompiles(made.target)
         self._target = made.target
         self._casts = made.casts
-        self._run, self.prepare = fed.run, fed.prepare
+        self._run, self.prepare = run, prepare
+        self._pipeline = pipeline
         self._inputs = inputs
         self._declared = declared
         self._batch = batch
@@ -78,6 +82,10 @@ class TorchStep:
                 "arrays": self._resolved["arrays"],
             },
             output_digest=self._output_digest,
+            waits_ns=tuple(feed.waits_ns) if (feed := self._pipeline.feed) else (),
+            unused=self._pipeline.unused,
+            notes=self._pipeline.notes,
+            pipeline=self._pipeline.kind,
         )
 
     def check_output(self, output: object) -> list[str]:
@@ -111,7 +119,11 @@ class TorchStep:
         return outputs.named(output)
 
     def layers(self, asked: LayerAsk) -> LayerPass:
+        self._only_forward()
         return layers.measure(self._whole_module(), self._run, asked, device=self.accelerator)
+
+    def trace(self, asked: TraceAsk) -> TraceReading:
+        return tracing.take(self._pipeline.stages, asked, accelerator=self.accelerator)
 
     def weights(self) -> WeightSpread:
         found = weights.spread(self._whole_module())
@@ -125,6 +137,7 @@ class TorchStep:
         )
 
     def cost(self) -> CostReading:
+        self._only_forward()
         module = self._whole_module()
         return cost.read(module, self._run, self._inputs, batch=self._batch)
 
@@ -139,6 +152,11 @@ class TorchStep:
         if self._module is None:
             raise NotOffered("not_applicable", "a function has no layers that could be told apart")
         return self._module
+
+    def _only_forward(self) -> None:
+        """Refuse to look into a step that is more than a forward pass: only that is told apart."""
+        if [name for name, _ in self._pipeline.stages] != ["forward"]:
+            raise NotOffered("not_supported", "only a forward pass is looked into")
 
     @property
     def _module(self) -> "torch.nn.Module | None":

@@ -21,7 +21,7 @@ class Standing:
 
     def __call__(self, asked, *, say):
         self.asked.append(asked)
-        say("layers and cost: flops")
+        say("instruments: flops")
         return Measured(profile=self.found, card=make.card(), folder=Path(asked.folder))
 
 
@@ -40,7 +40,7 @@ def test_a_model_is_measured_once_and_reported(tmp_path: Path) -> None:
     found, said = reported(asking(latency=True, specs=("L4",)), tmp_path, measure)
 
     assert 1 == len(measure.asked)
-    assert ["layers and cost: flops"] == said
+    assert ["instruments: flops"] == said
     assert ["L4"] == [each.spec for each in found.estimates]
     assert found.taken is not msgspec.UNSET
 

@@ -1,5 +1,6 @@
 """The summary of a trace and a projection, in lines that a narrow terminal holds."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from farm.cli.profile import trace_lines
 from farm.report.table import Table
 from farm.trace import opening, projecting
 from farm.trace.analysis.record import Analysis
+from farm.trace.importing import libreyolo
 from tests.farm.trace import g8
+from tests.farm.trace.importing.made import INFERENCE
 
 FOUND = g8.analysis(g8.events())
 HOST = g8.analysis(g8.host())
@@ -36,6 +39,19 @@ def test_the_summary_shows_the_step_the_gpu_and_the_host() -> None:
     assert "from the last GPU work of a step to that of the next" in said(FOUND, "step")
     assert said(FOUND, "GPU").startswith("50 % busy with kernels, 5.000 ms · 50 % with copies")
     assert said(FOUND, "host").startswith("overhead 5.000 ms · ")
+
+
+@pytest.mark.seed("S4.66")
+def test_a_profile_of_another_tool_is_shown_as_far_as_it_goes() -> None:
+    """No median is claimed that it does not tell, and no kernel is counted."""
+    found = libreyolo.imported(json.dumps(INFERENCE | {"bound": "host / launch"}).encode())
+
+    assert "6.000 ms · as its tool tells it" == said(found, "step")
+    assert "p50 6.000 ms · p90 7.000 ms · p99 8.000 ms" == said(found, "latency")
+    assert "preprocess 1.500 ms · forward 4.000 ms · postprocess 0.5000 ms" == said(found, "stages")
+    assert "– (it ran on a CPU)" == said(found, "GPU")
+    assert "its tool said host / launch, which it cannot know" in said(found, "bound")
+    assert [] == [each for each in lines(found) if "kernels" in each]
 
 
 @pytest.mark.seed("S4.57")

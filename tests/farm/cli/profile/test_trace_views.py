@@ -50,6 +50,16 @@ def test_a_forward_that_was_inferred_is_told() -> None:
     assert [] == [each for each in trace_views.phases(FOUND).notes if "inferred" in each]
 
 
+def test_an_op_whose_own_time_nobody_tells_has_none_and_that_is_said() -> None:
+    """Another tool times it with those inside it; no share of that is shown."""
+    told = [structs.replace(each, ms_per_step=None, pct_of_cpu_ops=None) for each in HOST.ops]
+
+    table = trace_views.ops(told, of=9)
+
+    assert [("–", "–")] * len(told) == [(row[0], row[4]) for row in texts(table)]
+    assert "self: not told, its tool times an op with those inside it" in table.notes
+
+
 @pytest.mark.seed("S4.80")
 def test_a_kernel_has_its_share_its_time_its_calls_its_category_and_its_mark() -> None:
     table = trace_views.kernels(FOUND.kernels, of=7)

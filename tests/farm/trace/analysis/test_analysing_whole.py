@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from farm.errors import Bad
-from farm.trace.analysis import what_if
+from farm.trace.analysis import timings, what_if
 from farm.trace.analysis.analysing import Analysed, analysed
 from tests.farm.trace.analysis.expected import ABSENT, DATA, files, is_near, listed, numbers
 from tests.farm.trace.reading.told import opened
@@ -77,14 +77,15 @@ def test_a_made_up_trace_gives_the_numbers_that_it_was_made_of(name: str) -> Non
         return
 
     made = read(DATA / "synthetic" / name)
+    basis = what_if.basis(made.analysis, timings.of_trace(made.found))
 
     assert {} == wrong(expected, numbers(made))
     for question, answer in expected.get("what_if", {}).items():
         _, what, which = question.split("_", 2)
         projection = (
-            what_if.without_category(made.found, made.figures, which)
+            what_if.without_category(basis, which)
             if what == "category"
-            else what_if.without_launches(made.figures, int(which))
+            else what_if.without_launches(basis, int(which))
         )
         told = {each: getattr(projection, each) for each in ("projected", "best", "worst")}
         assert {} == wrong(answer, told | {"model_below_bound": projection.below_bound}), question

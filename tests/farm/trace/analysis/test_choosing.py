@@ -56,11 +56,16 @@ def test_a_category_is_meant_by_a_part_of_its_name(
 
 
 def test_a_category_that_no_kernel_could_have_is_refused_with_those_known(found: Analysis) -> None:
-    for text in ("gemms", "GEMM", "gemm|norm", "x" * 5000):
+    for text in ("gemms", "GEMMS", "gemm|norm", "x" * 5000):
         with pytest.raises(Refused) as caught:
             choosing.kernels(found, category=text)
         assert f"known: {', '.join(categories())}" == caught.value.why
         assert len(caught.value.what) < 100
+
+
+@pytest.mark.seed("S4.74")
+def test_capitals_are_no_other_category(found: Analysis) -> None:
+    assert choosing.kernels(found, category="gemm") == choosing.kernels(found, category="GEmm")
 
 
 @pytest.mark.seed("S4.75")

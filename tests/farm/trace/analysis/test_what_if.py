@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.errors import Refused
-from farm.trace.analysis import what_if
-from farm.trace.analysis.what_if import Projection
+from farm.trace.analysis import timings, what_if
+from farm.trace.analysis.what_if import Basis, Projection
 from tests.farm.trace import g8
 from tests.farm.trace.analysis.traces import (
     COMM,
@@ -20,9 +20,9 @@ from tests.farm.trace.analysis.traces import (
     kernel,
     launch,
     launched,
+    made,
     op,
     repeated,
-    seen,
     span,
     step,
 )
@@ -30,12 +30,17 @@ from tests.farm.trace.analysis.traces import (
 HALF, FULL = g8.events(), g8.events(busy=0.9)
 
 
+def based(events: list[Event]) -> Basis:
+    found = made(events)
+    return what_if.basis(found.analysis, timings.of_trace(found.found))
+
+
 def without(events: list[Event], category: str) -> Projection:
-    return what_if.without_category(*seen(events), category)
+    return what_if.without_category(based(events), category)
 
 
 def fewer(events: list[Event], launches: int) -> Projection:
-    return what_if.without_launches(seen(events).figures, launches)
+    return what_if.without_launches(based(events), launches)
 
 
 @pytest.mark.seed("S4.91", "S4.93")
@@ -102,6 +107,16 @@ def test_a_category_without_kernels_here_is_refused_with_those_that_are(category
         without(FULL, category)
 
     assert "elementwise, gemm, layout, norm, other" in str(caught.value.why)
+
+
+@pytest.mark.seed("S4.97")
+def test_a_category_that_no_kernel_could_have_names_the_nearest_that_is_here() -> None:
+    """Capitals are no other category."""
+    with pytest.raises(Refused) as caught:
+        without(FULL, "gemmm")
+
+    assert ("no category 'gemmm'", "did you mean `gemm`?") == (caught.value.what, caught.value.hint)
+    assert without(FULL, "gemm") == without(FULL, "GEMM")
 
 
 @pytest.mark.seed("S4.98")
@@ -220,25 +235,25 @@ def test_no_projection_is_below_what_stays_nor_above_what_is(
     runs: list[tuple[int, int, str, int]], loading: int
 ) -> None:
     """best ≥ b − X: the union of the kernels that stay has to run."""
-    found = seen(drawn(runs, loading))
-    busy = found.figures.metrics.gpu_busy_ms or 0.0
+    found = based(drawn(runs, loading))
+    assert found.ran is not None
 
-    for row in {each for each in found.found.category.tolist()}:
-        made = what_if.without_category(*found, row)
-        floor = busy - made.removed.exclusive_gpu_ms
-        assert made.best >= floor - 1e-9
-        assert max(made.best, made.projected) <= made.worst == made.now
-        assert made.below_bound is (made.projected < made.best)
+    for row in found.ran.categories:
+        without = what_if.without_category(found, row)
+        floor = found.busy_ms - without.removed.exclusive_gpu_ms
+        assert without.best >= floor - 1e-9
+        assert max(without.best, without.projected) <= without.worst == without.now
+        assert without.below_bound is (without.projected < without.best)
 
 
 @given(RUNS, st.integers(0, 500))
 def test_more_removed_never_gives_a_larger_best(
     runs: list[tuple[int, int, str, int]], loading: int
 ) -> None:
-    found = seen(drawn(runs, loading)).figures
+    found = based(drawn(runs, loading))
 
-    made = [what_if.without_launches(found, each) for each in range(1, len(runs) + 3)]
+    fewer = [what_if.without_launches(found, each) for each in range(1, len(runs) + 3)]
 
-    bests = [each.best for each in made]
+    bests = [each.best for each in fewer]
     assert sorted(bests, reverse=True) == bests
-    assert all(each.best >= (found.metrics.gpu_busy_ms or 0.0) - 1e-9 for each in made)
+    assert all(each.best >= found.busy_ms - 1e-9 for each in fewer)

@@ -6,7 +6,7 @@ from torch import nn
 
 from workers.backends import LoadFailed
 from workers.backends.torch.calling import Made, bind
-from workers.backends.torch.feeding import Fed
+from workers.backends.torch.pipeline import Pipeline
 from workers.backends.torch.step import TorchStep
 
 
@@ -16,7 +16,8 @@ def stepped(target, inputs, *, declared="fp32", casts=False):
     return TorchStep(
         Made(target=target, kind=kind, casts=casts),
         inputs,
-        fed=Fed(run=bind(target, inputs), prepare=None),
+        run=(run := bind(target, inputs)),
+        pipeline=Pipeline(stages=[("forward", lambda _: run())]),
         declared=declared,
         batch=1,
         resolved=resolved,

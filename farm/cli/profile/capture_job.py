@@ -1,0 +1,280 @@
+"""What `farm profile run` and `infer` ask for: one job, its pipeline, and where it is measured."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from msgspec import UNSET, UnsetType, structs
+
+from farm import models, once
+from farm.captures import dataset, images
+from farm.errors import NoResult, Refused, did_you_mean
+from farm.reading import Document, short
+from farm.schema import Asked, Capture, Data, Effort, Job, Tensor
+from farm.sweep import Sweep, expand
+from farm.sweep.single import one_device
+from farm.trace.analysis.record import Setting
+
+DETECTOR: Final = "detector"
+_DEFAULT: Final = "detector-t"
+# A slow model is captured all the same; whoever has enough of it presses Ctrl-C.
+_PATIENCE_S: Final = 7 * 86_400
+_OPTION: Final = re.compile(r"([a-z][a-z_-]*)=(.+)", re.DOTALL)
+_DRIVER: Final = Path("/dev/nvidiactl")
+
+
+class Words(NamedTuple):
+    """What was asked in words. flags: the options of the verb; given: those that a person gave.
+
+    what: DATA of a training or SOURCE of an inference, None for what comes along. warmup, steps:
+    iterations before and in the window. autocast: whether it was asked for, and its dtype.
+    """
+
+    kind: Literal["run", "infer"]
+    what: str | None
+    weights: str
+    size: str
+    batch: int
+    imgsz: int
+    warmup: int
+    steps: int
+    autocast: bool
+    dtype: Literal["float16", "bfloat16"]
+    repeat: int
+    device: str
+    project: Path
+    workers: int = 0
+    conf: float = 0.25
+    iou: float = 0.45
+    max_det: int = 300
+    trace: bool = True
+    experimental: bool = False
+    flags: tuple[str, ...] = ()
+    given: frozenset[str] = frozenset()
+
+
+class Wanted(NamedTuple):
+    """A job and its pipeline. device: of the worker. notes: what is not done as it was asked."""
+
+    job: Job
+    effort: Effort
+    resolved: models.Resolved
+    capture: Capture
+    device: str
+    config: Mapping[str, Setting]
+    notes: tuple[str, ...]
+
+
+def wanted(words: Words, *, root: Path, has_gpu: bool | None = None) -> Wanted:
+    """Return the job of a capture; nothing of a person runs for it.
+
+    has_gpu: whether a GPU's driver is here, None for a look. Raises Refused for every word that
+    makes no sense, NoResult where the GPU that was asked for is certainly not here.
+    """
+    _check_word(words, root)
+    device = _device(words, here=_DRIVER.exists() if has_gpu is None else has_gpu)
+    on_gpu = device.startswith("cuda")
+    notes = _check_device(words, on_gpu=on_gpu)
+    data = _data(words, root)
+    pictures = _images(words, root)
+    resolved = models.resolve(_reference(words), root=root)
+    inputs, imgsz = _inputs(resolved, words)
+    _check_kind(words, resolved, pictures=bool(pictures), imgsz=imgsz)
+    job, effort = _job(words, resolved, inputs, root=root, on_gpu=on_gpu)
+    capture = Capture(
+        data=data,
+        images=pictures,
+        imgsz=imgsz,
+        workers=words.workers,
+        autocast=words.dtype if words.autocast and on_gpu else "",
+        conf=words.conf,
+        iou=words.iou,
+        max_det=words.max_det,
+        warmup=words.warmup,
+        steps=words.steps,
+        trace=words.trace,
+        experimental=words.experimental,
+    )
+    config = _config(words, capture, on_gpu=on_gpu)
+    return Wanted(job, effort, resolved, capture, device, config, notes)
+
+
+def asked(found: Wanted, *, folder: Path) -> Asked:
+    """Return what the worker is to do in a folder, for one trial."""
+    work = folder / "work"
+    work.mkdir()
+    return Asked(
+        job=found.job,
+        effort=found.effort,
+        folder=str(work),
+        device=found.device,
+        passes=("latency", "throughput", "memory"),
+        instruments=("trace",),
+        bundle=once.stage(found.resolved, folder),
+        capture=found.capture,
+    )
+
+
+def fitting(found: Wanted, *, folder: Path) -> Asked:
+    """Return what the worker is to do to find the batch that fits, and nothing else."""
+    capture = structs.replace(found.capture, fit=True, trace=False)
+    return structs.replace(asked(found, folder=folder), passes=(), capture=capture)
+
+
+# ── what is refused before anything runs ─────────────────────────────────────────────────────────
+
+
+def _check_word(words: Words, root: Path) -> None:
+    """Refuse `weights=x.pt` where DATA or SOURCE stands: options have dashes here (S4.2)."""
+    found = _OPTION.fullmatch(words.what or "")
+    if found is None or (root / found[0]).exists():
+        return
+    name = found[1].replace("_", "-")
+    known = name in words.flags
+    hint = f"write `--{name} {found[2]}`" if known else did_you_mean(name, list(words.flags))
+    raise Refused(f"{short(found[0])} is no option", why="an option has two dashes", hint=hint)
+
+
+def _device(words: Words, *, here: bool) -> str:
+    device = one_device(words.device)
+    if device.startswith("cuda") and not here:
+        what = f"no CUDA device {device.partition(':')[2] or '0'} here"
+        raise NoResult(what, why="no driver of NVIDIA is loaded", hint="--device cpu")
+    return device
+
+
+def _check_device(words: Words, *, on_gpu: bool) -> tuple[str, ...]:
+    if on_gpu:
+        return ()
+    if words.batch == -1:
+        why = "it is fitted to the memory of a GPU"
+        raise Refused("--batch -1 means nothing on a CPU", why=why, hint="say how many items")
+    if words.kind == "infer" and words.autocast:
+        raise Refused("--half means nothing on a CPU", why="autocast is for CUDA", hint="--no-half")
+    if words.autocast:
+        return ("--amp is not applied on a CPU",)
+    return ()
+
+
+def _data(words: Words, root: Path) -> Data | UnsetType:
+    return dataset.parsed(words.what or "", root) if words.kind == "run" else UNSET
+
+
+def _images(words: Words, root: Path) -> tuple[str, ...]:
+    if words.kind == "run" or words.what is None:
+        return ()
+    return tuple(str(each.absolute()) for each in images.found(root / words.what))
+
+
+def _reference(words: Words) -> str:
+    """Return the model: the detector in the size that was asked for, or another by its name."""
+    if words.weights != _DEFAULT or words.size == "t":
+        return words.weights
+    name = f"{DETECTOR}-{words.size}"
+    sizes = [each.partition("-")[2] for each in models.zoo() if each.startswith(f"{DETECTOR}-")]
+    if words.size not in sizes:
+        raise Refused(
+            f"no detector of size {short(words.size)}", why=f"there is {', '.join(sizes)}"
+        )
+    return name
+
+
+def _inputs(resolved: models.Resolved, words: Words) -> tuple[dict[str, object] | None, int]:
+    """Return the inputs of the job, None for those that the model knows, and the side of images.
+
+    A model whose one input is a batch of images of three channels gets them in the size that was
+    asked for, and so does a model of a person's own, about which nobody knows anything.
+    """
+    if resolved.graph is not None:
+        return None, 0
+    known = resolved.defaults.inputs if resolved.defaults else UNSET
+    if not isinstance(known, dict):
+        return {"x": _square(words.imgsz)}, words.imgsz
+    if len(known) != 1 or not _is_image(next(iter(known.values()))):
+        return None, 0
+    return {next(iter(known)): _square(words.imgsz)}, words.imgsz
+
+
+def _square(side: int) -> dict[str, object]:
+    return {"shape": ["batch", 3, side, side], "dtype": "float32"}
+
+
+def _is_image(tensor: Tensor) -> bool:
+    shape = tensor.shape
+    return len(shape) == 4 and shape[:2] == ("batch", 3) and tensor.dtype == "float32"
+
+
+def _check_kind(words: Words, resolved: models.Resolved, *, pictures: bool, imgsz: int) -> None:
+    name = resolved.model.name
+    if words.kind == "run" and resolved.graph is not None:
+        raise Refused(f"{name!r} cannot be trained", why="an ONNX file is run as it is")
+    if resolved.model.kind == "step":
+        why = "it is a function, and a capture needs a module"
+        raise Refused(f"{name!r} has no pipeline", why=why, hint="`farm profile callable` times it")
+    if pictures and not imgsz:
+        raise Refused(f"{name!r} takes no images", why="its inputs have another form")
+
+
+# ── the job ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _job(
+    words: Words,
+    resolved: models.Resolved,
+    inputs: dict[str, object] | None,
+    *,
+    root: Path,
+    on_gpu: bool,
+) -> tuple[Job, Effort]:
+    training = words.kind == "run"
+    matrix: dict[str, object] = {
+        "model": _reference(words),
+        "batch": max(1, words.batch),
+        "device": "gpu" if on_gpu else "cpu",
+        "mode": "train" if training else "inference",
+    }
+    window = {"warmup": words.warmup, "iterations": words.steps, "repeats": 1}
+    data: dict[str, object] = {"matrix": matrix, "measure": {"compat": "libreyolo", **window}}
+    if inputs is not None:
+        data["inputs"] = inputs
+    flags = {
+        "matrix.model": f"--weights {words.weights}",
+        "matrix.batch": f"--batch {words.batch}",
+        "measure.warmup": f"--warmup {words.warmup}",
+        "measure.iterations": f"--{'steps' if training else 'runs'} {words.steps}",
+    }
+    name = f"farm profile {words.kind}"
+    document = Document(name=name, data=data, sha256="", flags=flags)
+    plan = expand([Sweep(document=document, beside=root, root=root)], effort="standard")
+    effort = structs.replace(plan.effort, layers=False, flops=False, timeout_s=_PATIENCE_S)
+    return plan.jobs[0].job, effort
+
+
+def _config(words: Words, capture: Capture, *, on_gpu: bool) -> dict[str, Setting]:
+    """Return what was asked for by the names of the options, and what came of it."""
+    told: dict[str, Setting] = {
+        "weights": words.weights,
+        "size": words.size,
+        **({"imgsz": capture.imgsz} if capture.imgsz else {}),
+        "warmup": words.warmup,
+        "precision": capture.autocast or "fp32",
+    }
+    if words.kind == "run":
+        return {
+            "data": words.what,
+            **told,
+            "steps": words.steps,
+            "workers": words.workers,
+            "amp": bool(capture.autocast),
+        }
+    return {
+        "source": words.what or "sample",
+        **told,
+        "runs": words.steps,
+        "half": bool(capture.autocast),
+        "amp_dtype": words.dtype,
+        "conf": words.conf,
+        "iou": words.iou,
+        "max_det": words.max_det,
+    }

@@ -1,0 +1,157 @@
+"""A capture from asking for it to its files: trials one after the other, each a fresh process."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from farm import once, schema
+from farm.cli.profile import capture_job
+from farm.cli.profile.capture_job import Wanted, Words
+from farm.errors import NoResult, Refused
+from farm.schema import Captured, Failure, Profile, Quality
+from farm.trace import captured, trials
+from farm.trace.analysis.record import Analysis
+from farm.trace.reading import reader
+from farm.writing import write
+
+if TYPE_CHECKING:
+    from farm.once import Measured
+
+    Measure = Callable[..., Measured]
+
+Say = Callable[[str], None]
+PROFILE: Final = "profile.json"
+TRACE: Final = "profile_trace.json"
+_FOLDERS: Final = {"run": ("prof", "profile_repeat.json"), "infer": ("infer", "infer_repeat.json")}
+# Failures that say that there is no profile, and not that a model or its data broke.
+_NO_PROFILE: Final = frozenset({"window_not_filled"})
+
+
+class Taken(NamedTuple):
+    """What a capture came to. file: the document to read on; found: what is in it."""
+
+    file: Path
+    found: Analysis
+
+
+def taken(words: Words, *, root: Path, measure: "Measure", say: Say, warn: Say) -> Taken:
+    """Return the profile of a capture, written into its folder of the project.
+
+    measure: as `once.measure`. say, warn: hear how it goes, and what is not as it was asked. What
+    may be refused before anything is measured is refused then. Files that are there are replaced
+    whole. Raises Bad if model or data fail, NoResult where the device is not here or the data do
+    not fill the window; no file is written then.
+    """
+    wanted = capture_job.wanted(words, root=root)
+    if words.batch == -1:
+        words = words._replace(batch=_fitted(wanted, measure=measure, say=say))
+        wanted = capture_job.wanted(words, root=root)
+    kind, repeat_file = _FOLDERS[words.kind]
+    names = [kind] if words.repeat == 1 else [f"{kind}_{each}" for each in range(words.repeat)]
+    folders = [words.project / each for each in names]
+    for each in folders:
+        write(each / PROFILE, (), trial=True)
+    for note in wanted.notes:
+        warn(note)
+    found = []
+    for number, folder in enumerate(folders, start=1):
+        if words.repeat > 1:
+            say(f"trial {number} of {words.repeat}")
+        found.append(_trial(wanted, folder, measure=measure, say=say))
+    _warn(found[-1], words, warn)
+    if words.repeat == 1:
+        return Taken(folders[0] / PROFILE, found[0])
+    files = [str(each / PROFILE) for each in folders]
+    whole = trials.together(found, files=files)
+    path = words.project / repeat_file
+    _write(path, [schema.encode(whole)], say)
+    return Taken(path, whole)
+
+
+def _fitted(wanted: Wanted, *, measure: "Measure", say: Say) -> int:
+    """Return the batch that fits the device, found in a process of its own."""
+    with TemporaryDirectory(prefix="farm-capture-") as name:
+        measured = measure(capture_job.fitting(wanted, folder=Path(name)), say=say)
+        _check(measured.profile)
+        batch = int(once.whole(measured).profile.execution.resolved["fitted_batch"])
+    say(f"a batch of {batch} takes about 70 % of the memory")
+    return batch
+
+
+def _trial(wanted: Wanted, folder: Path, *, measure: "Measure", say: Say) -> Analysis:
+    """Measure once and write the files of this trial."""
+    with TemporaryDirectory(prefix="farm-capture-") as name:
+        whole = _measured(wanted, Path(name), measure=measure, say=say)
+        beside = schema.decode((whole.folder / "captured.json").read_bytes(), Captured)
+        trace = whole.folder / "trace.json"
+        found = _analysis(wanted, whole, beside, trace, shown=str(folder / TRACE))
+        if trace.exists():
+            with trace.open("rb") as file:
+                _write(folder / TRACE, iter(lambda: file.read(1 << 20), b""), say)
+        elif (folder / TRACE).exists():
+            (folder / TRACE).unlink()  # that of another capture
+            say(f"removed {folder / TRACE}, which was of an earlier capture")
+    _write(folder / PROFILE, [schema.encode(found)], say)
+    return found
+
+
+def _measured(wanted: Wanted, folder: Path, *, measure: "Measure", say: Say) -> "Measured":
+    """Measure, and once more where something else disturbed it: a busy machine calms down."""
+    for tried in (1, 2):
+        inside = folder / str(tried)
+        inside.mkdir()
+        measured = measure(capture_job.asked(wanted, folder=inside), say=say)
+        _check(measured.profile)
+        quality = once.whole(measured).profile.quality
+        if not isinstance(quality, Quality) or quality.validity != "invalid":
+            break
+        if tried == 1:
+            say(f"{', '.join(quality.flags)}: it is taken once more")
+    return measured
+
+
+def _analysis(
+    wanted: Wanted, measured: "Measured", beside: Captured, trace: Path, *, shown: str
+) -> Analysis:
+    read = None
+    if trace.exists():
+        with trace.open("rb") as file:
+            read = reader.of(file)
+    return captured.analysis(
+        read,
+        measured.profile,
+        beside,
+        card=measured.card,
+        asked=wanted.config,
+        name=shown,
+    )
+
+
+def _check(profile: Profile) -> None:
+    """Raise what a failure of our own making stands for; `once.whole` judges the others."""
+    failure = profile.failure
+    if not isinstance(failure, Failure):
+        return
+    if failure.kind in _NO_PROFILE:
+        raise NoResult(failure.message, why="no profile was written", hint=failure.hint)
+    if failure.kind == "experimental":
+        raise Refused(failure.message, hint=failure.hint)
+
+
+def _warn(found: Analysis, words: Words, warn: Say) -> None:
+    """Tell which options had no use, as far as somebody gave them, and what else is to be known."""
+    unused = found.config.get("unused")
+    idle = [each for each in unused if each in words.given] if isinstance(unused, list) else []
+    if idle:
+        named = ", ".join(f"--{each.replace('_', '-')}" for each in idle)
+        warn(f"{found.model} has no use for {named}")
+    notes = found.config.get("notes")
+    for each in notes if isinstance(notes, list) else []:
+        warn(each)
+
+
+def _write(path: Path, pieces: Iterable[bytes], say: Say) -> None:
+    was = path.exists()
+    write(path, pieces)
+    say(f"{'replaced' if was else 'wrote'} {path}")

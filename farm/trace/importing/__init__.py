@@ -1,0 +1,1 @@
+"""What other tools wrote, as an analysis or as a layer profile."""

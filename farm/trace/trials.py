@@ -1,0 +1,167 @@
+"""Several trials of one capture as one document: means, their spread, and lists of the last one.
+
+Source: S4.27 to S4.31. Every scalar is the mean, so that no number stands beside one of another
+trial; what is a list of kernels or operators cannot be averaged, and is said to be of the last.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any, Final
+
+from msgspec import UNSET, UnsetType, structs
+
+from farm.stats.spread import std
+from farm.trace.analysis.quality import confidence
+from farm.trace.analysis.record import Aggregation, Analysis, Over, Percentiles, PhaseGpu, Spread
+from farm.trace.analysis.tables import PhaseRow
+from farm.trace.captured import reasoned
+
+_NOTE: Final = (
+    "numbers are means over the trials; kernels, categories, ops, counts, quality of the trace and "
+    "timings are those of the last trial"
+)
+_SINGLE: Final = "single_sample"
+
+
+def together(trials: Sequence[Analysis], *, files: Sequence[str]) -> Analysis:
+    """Return the document of at least one trial; files: where each lies, in their order."""
+    last, spread = trials[-1], _spread(trials)
+    pressed = any(each.memory_pressure for each in trials)
+    flags = list(dict.fromkeys(flag for each in trials for flag in each.quality.flags))
+    word, told = _bound(trials, files)
+    means = {name: _mean(each.trials) for name, each in spread.items()}
+    made = structs.replace(
+        last,
+        confidence=min((confidence(flags), *(t.confidence for t in trials)), key=_ORDER.index),
+        memory_pressure=pressed,
+        metrics=last.metrics | means | {"bound": word, "memory_pressure": pressed},
+        quality=structs.replace(last.quality, flags=flags),
+        window=_window(trials),
+        phases=_phases(trials),
+        intervals={},
+        stages_ms=_stages(trials),
+        latency=_latency(trials),
+        spread=spread,
+        aggregation=Aggregation(
+            n=len(trials),
+            profiles=list(files),
+            representative_profile=files[-1],
+            note=_NOTE,
+            bounds=[each.bound for each in trials],
+        ),
+        **told,
+        **_beside(trials),
+        **_rates(spread.get("img_per_s")),
+    )
+    made = structs.replace(made, phases_gpu=_gpu(made))
+    reasons = {path: why for each in trials for path, why in each.null_reasons.items()}
+    reasons |= {f"spread.{name}.std": _SINGLE for name, each in spread.items() if each.std is None}
+    return reasoned(made, reasons | {"img_per_s_std": _SINGLE}, usual="not_probed")
+
+
+def _bound(trials: Sequence[Analysis], files: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Return the bound of all, or `mixed`, and its fields in the document (S4.31)."""
+    bounds = [each.bound for each in trials]
+    if len(set(bounds)) == 1:
+        last = trials[-1]
+        return last.bound, {
+            "bound": last.bound,
+            "bound_why": last.bound_why,
+            "reasons": last.reasons,
+        }
+    listed = "; ".join(f"{name}: {word}" for name, word in zip(files, bounds, strict=True))
+    why = f"the trials differ: {listed}"
+    return "mixed", {"bound": "mixed", "bound_why": why, "reasons": []}
+
+
+_ORDER: Final = ("low", "medium", "high")
+_SAME: Final = (
+    *("step_ms", "dataload_ms", "dataload_frac", "gpu_util", "gpu_util_raw", "mean_kernel_us"),
+    *("cuda_mallocs_per_step", "launches_per_step", "kernels_per_step", "tensorcore_pct"),
+    *("peak_vram_mb", "img_per_s"),
+)
+_RENAMED: Final = {
+    "host_overhead_ms_per_step": "host_overhead_ms",
+    "gpu_busy_ms_per_step": "gpu_busy_ms",
+    "memcpy_ms_per_step": "memcpy_ms",
+}
+_ROW: Final = tuple(each for each in PhaseRow.__struct_fields__ if each != "phase")
+
+
+def _spread(trials: Sequence[Analysis]) -> dict[str, Spread]:
+    """Return each metric that is a number over the trials in which it is known."""
+    names = dict.fromkeys(name for each in trials for name in each.metrics)
+    found = {}
+    for name in names:
+        values = _numbers(each.metrics.get(name) for each in trials)
+        if values:
+            found[name] = Spread(std=std(values), n=len(values), trials=values)
+    return found
+
+
+def _numbers(values: Iterable[object]) -> list[float]:
+    return [
+        float(each)
+        for each in values
+        if isinstance(each, int | float) and not isinstance(each, bool)
+    ]
+
+
+def _mean(values: Iterable[object]) -> float | None:
+    known = _numbers(values)
+    return fmean(known) if known else None
+
+
+def _beside(trials: Sequence[Analysis]) -> dict[str, Any]:
+    """Return the numbers that stand in the document itself, each the mean of its metric."""
+    named = {each: each for each in _SAME} | _RENAMED
+    found: dict[str, Any] = {
+        field: _mean(each.metrics.get(name) for each in trials) for field, name in named.items()
+    }
+    kinds = _mean(each.metrics.get("unique_kernels") for each in trials)
+    return found | {"unique_kernels": None if kinds is None else round(kinds)}
+
+
+def _rates(rate: Spread | None) -> Mapping[str, Any]:
+    """Return what the original's repeat file tells of the throughput."""
+    if rate is None:
+        return {}
+    return {"img_per_s_std": rate.std, "img_per_s_n": rate.n, "img_per_s_trials": rate.trials}
+
+
+def _window(trials: Sequence[Analysis]) -> Over:
+    walls = fmean(each.window.wall_ms for each in trials)
+    return Over(wall_ms=walls, real_steps=trials[-1].window.real_steps)
+
+
+def _phases(trials: Sequence[Analysis]) -> list[PhaseRow]:
+    """Return the phases of the last trial, their numbers means over the trials that have them."""
+    found = []
+    for row in trials[-1].phases:
+        same = [each for trial in trials for each in trial.phases if each.phase == row.phase]
+        means: dict[str, Any] = {name: _mean(getattr(each, name) for each in same) for name in _ROW}
+        kinds = means["unique_kernels"]
+        means["unique_kernels"] = None if kinds is None else round(kinds)
+        found.append(structs.replace(row, **means))
+    return found
+
+
+def _gpu(made: Analysis) -> list[PhaseGpu]:
+    return [PhaseGpu(phase=p.phase, gpu_ms_per_step=p.gpu_ms_per_step) for p in made.phases]
+
+
+def _stages(trials: Sequence[Analysis]) -> dict[str, float | None] | UnsetType:
+    told = [each.stages_ms for each in trials if isinstance(each.stages_ms, dict)]
+    if not told:
+        return UNSET
+    return {name: _mean(each.get(name) for each in told) for name in told[-1]}
+
+
+def _latency(trials: Sequence[Analysis]) -> Percentiles | UnsetType:
+    """Return the percentiles as means over the trials, and how many iterations each of them had."""
+    told = [each.latency for each in trials if isinstance(each.latency, Percentiles)]
+    if not told:
+        return UNSET
+    names = [each for each in Percentiles.__struct_fields__ if each != "n"]
+    means = {name: fmean(getattr(each, name) for each in told) for name in names}
+    return Percentiles(n=min(each.n for each in told), **means)

@@ -1,0 +1,107 @@
+"""What one iteration of an assignment runs: a call on its inputs, a training step, a pipeline."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET, structs
+
+from farm.schema import Capture, Data, Workload
+from workers.backends import Clock, LoadFailed, explain
+from workers.backends.torch import calling, feeding, fitting, pipeline, placing, stages, training
+from workers.record import Assignment
+
+if TYPE_CHECKING:
+    import torch
+
+_TRIED = 2  # steps at a batch: the second has the moments of the optimiser
+_MODULE = "name a module, or what returns one"
+
+
+def of(
+    made: calling.Made,
+    inputs: Mapping[str, object],
+    assignment: Assignment,
+    *,
+    place: placing.Place,
+    clock: Clock,
+    resolved: dict[str, str],
+    loading: pipeline.Loading | None,
+) -> tuple[Callable[[], object], pipeline.Pipeline, Callable[[], object] | None]:
+    """Return the call of an iteration, what it is made of, and what prepares each one.
+
+    resolved: learns the batch that fits, where that is asked for.
+    """
+    workload, capture = assignment.job.workload, assignment.capture
+    if capture is UNSET and workload.mode == "inference":
+        fed = feeding.feed(made.target, inputs, assignment.job.protocol, place)
+        only = pipeline.Pipeline(stages=[("forward", lambda _: fed.run())])
+        return fed.run, only, fed.prepare
+    module = made.target
+    if not calling.is_module(module):
+        what = "a function has nothing to train" if workload.mode == "train" else "it is a function"
+        raise LoadFailed("unsupported", what, _MODULE)
+    if not isinstance(capture, Capture):
+        batch = training.sample(module, inputs, batch=workload.batch)
+        learn = training.learning(module, batch, autocast="", device=place.device)
+        found = pipeline.Pipeline(stages=learn)
+    elif workload.mode == "train":
+        _check_loss(module, workload, capture)
+        assert loading is not None, "a captured training has data"
+        training_of = partial(
+            pipeline.of_training,
+            module,
+            inputs,
+            loading=loading,
+            device=place.device,
+            clock=clock,
+            again=bool(assignment.instruments),
+        )
+        if capture.fit:
+            resolved["fitted_batch"] = str(_fitted(training_of, capture, place))
+        found = training_of(capture, batch=workload.batch)
+    else:
+        found = pipeline.of_inference(
+            module, inputs, capture, batch=workload.batch, device=place.device
+        )
+    return stages.chained(found.stages), found, None
+
+
+def _check_loss(module: "torch.nn.Module", workload: Workload, capture: Capture) -> None:
+    """Refuse to train a person's model on a loss that it does not have, unless that is wanted."""
+    told = callable(getattr(module, "loss", None)) or workload.model.source == "zoo"
+    data = capture.data.kind if isinstance(capture.data, Data) else "callable"
+    if not told and data != "callable" and not capture.experimental:
+        what = f"{workload.model.name} brings no `loss`, and these data no target for it"
+        raise LoadFailed(
+            "experimental",
+            what,
+            "--allow-experimental trains it on the mean square of its output; "
+            "a function as DATA may yield (input, target)",
+        )
+
+
+def _fitted(
+    training_of: Callable[..., pipeline.Pipeline], capture: Capture, place: placing.Place
+) -> int:
+    """Return the batch that fits this GPU; its steps run here, on data without loader processes."""
+    device = place.accelerator
+    if device is None:
+        raise LoadFailed("unsupported", "a batch is fitted to the memory of a GPU")
+    alone = structs.replace(capture, workers=0, warmup=0, steps=0)
+
+    def peak_at(batch: int) -> int | None:
+        run = stages.chained(training_of(alone, batch=batch).stages)
+        device.reset_peaks()
+        try:
+            for _ in range(_TRIED):
+                run()
+            device.synchronize()
+        except RuntimeError as error:
+            if explain(error).kind != "oom":
+                raise
+            return None
+        peaks = [each.allocated_peak_bytes for each in device.peaks()]
+        return max((each for each in peaks if each is not None), default=None)
+
+    return fitting.fitted(peak_at, int(place.told["cuda_memory_bytes"]))

@@ -1,0 +1,261 @@
+"""A capture's step as stages, from its data to what it returns.
+
+A model that brings its own `preprocess` and `postprocess`, or its own `loss`, is run as the
+pipeline that it is; any other one is a forward pass on what it takes, and uses nothing else.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from farm.captures import images
+from farm.schema import Capture, Data
+from workers.backends import LoadFailed
+from workers.backends.torch import training
+from workers.backends.torch.calling import bind
+from workers.backends.torch.stages import Feed, Stage
+from workers.backends.torch.training import Batch, casting
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+_MOST_IMAGES: Final = 256  # kept in memory, in turns: decoding files is no part of a step
+_THRESHOLDS: Final = ("conf", "iou", "max_det")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """Stages of an iteration. feed: what waits for the data, None where nothing does.
+
+    kind, unused, notes: as of `farm.schema.Captured`.
+    """
+
+    stages: Sequence[Stage]
+    feed: Feed | None = None
+    kind: Literal["detection", "plain"] = "plain"
+    unused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Passes(Protocol):
+    """What yields one pass of batches over data; notes: what is to be said of it."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+
+class Loading(Protocol):
+    """Where batches come from: the module `loading`, which brings torch along."""
+
+    def batches(self, data: Data, *, batch: int, imgsz: int, workers: int) -> Passes: ...
+    def length(self, data: Data, batch: int) -> int | None: ...
+
+
+class _Detects(Protocol):
+    """What a detection-style model brings besides its forward pass."""
+
+    def __call__(self, x: Any, /) -> Any: ...
+    def preprocess(self, images: list["Tensor"], size: int) -> "Tensor": ...
+    def postprocess(self, raw: Any, conf: float, iou: float, max_det: int) -> Any: ...
+
+
+def of_training(
+    module: "nn.Module",
+    inputs: Mapping[str, Any],
+    asked: Capture,
+    *,
+    loading: Loading,
+    batch: int,
+    device: str,
+    clock: Callable[[], int],
+    again: bool,
+) -> Pipeline:
+    """Return the pipeline of `farm profile run`.
+
+    loading: where its batches come from. inputs: drawn ones on the host, for a model that takes no
+    images. again: whether the data begin anew when they end. Raises LoadFailed of kind
+    `window_not_filled` where one pass over the data is known to be too short, and where the data
+    are of another kind than the model's inputs.
+    """
+    assert isinstance(asked.data, Data), "a training has data"
+    data = asked.data
+    notes: list[str] = []
+    fresh, count = _source(data, inputs, asked, loading=loading, batch=batch, notes=notes)
+    if not again and count is not None and count < asked.warmup + asked.steps:
+        raise unfilled(count, asked, batch=batch)
+    feed = Feed(
+        fresh,
+        clock=clock,
+        again=again,
+        ended=lambda done: unfilled(done, asked, batch=batch),
+    )
+    place = _placing(device, by_name=not asked.imgsz)
+    learn = training.learning(module, None, autocast=asked.autocast, device=device)
+    unused = [] if data.kind in ("yaml", "synthetic") and asked.imgsz else ["workers"]
+    return Pipeline(
+        stages=[("dataload", feed), ("to_device", place), *learn],
+        feed=feed,
+        kind="detection" if hasattr(module, "loss") else "plain",
+        unused=(*unused, *(() if asked.imgsz else ("imgsz",))),
+        notes=tuple(notes),
+    )
+
+
+def unfilled(count: int, asked: Capture, *, batch: int) -> LoadFailed:
+    """Return the failure of so many iterations that do not fill the window, and three ways out."""
+    wanted = asked.warmup + asked.steps
+    before = min(asked.warmup, count // 5)
+    ways = [
+        f"a data set of at least {wanted * batch} items",
+        f"--warmup {before} --steps {count - before} or fewer" if count else "",
+        f"--batch {count * batch // wanted} or less" if count * batch >= wanted else "",
+    ]
+    return LoadFailed(
+        "window_not_filled",
+        f"one pass over the data is {count} iterations at batch {batch}, and the window needs "
+        f"{wanted}: {asked.warmup} before it and {asked.steps} in it",
+        "; or ".join(each for each in ways if each),
+    )
+
+
+def of_inference(
+    module: "nn.Module",
+    inputs: Mapping[str, Any],
+    asked: Capture,
+    *,
+    batch: int,
+    device: str,
+) -> Pipeline:
+    """Return the pipeline of `farm profile infer`; inputs: drawn ones on the device."""
+    detects = all(callable(getattr(module, each, None)) for each in ("preprocess", "postprocess"))
+
+    def forward(x: Any) -> Any:
+        with casting(asked.autocast, device):
+            return module(x)
+
+    if detects and asked.imgsz:
+        model: _Detects = module  # type: ignore[assignment]
+        batches, notes = _pictures(asked, batch=batch)
+
+        def before(_: object) -> Any:
+            return model.preprocess(next(batches), asked.imgsz)
+
+        def after(raw: Any) -> Any:
+            return model.postprocess(raw, asked.conf, asked.iou, asked.max_det)
+
+        stages: list[Stage] = [
+            ("preprocess", before),
+            ("forward", forward),
+            ("postprocess", after),
+        ]
+        return Pipeline(stages=stages, kind="detection", notes=notes)
+    unused = _THRESHOLDS if asked.imgsz else (*_THRESHOLDS, "imgsz")
+    if asked.images:
+        batches, notes = _pictures(asked, batch=batch)
+
+        def resize(_: object) -> Any:
+            return _resized(next(batches), asked.imgsz).to(device)
+
+        stages = [("preprocess", resize), ("forward", forward)]
+        return Pipeline(stages=stages, unused=unused, notes=notes)
+    run = bind(module, inputs)
+
+    def plain(_: object) -> Any:
+        with casting(asked.autocast, device):
+            return run()
+
+    return Pipeline(stages=[("forward", plain)], unused=unused)
+
+
+# ── data ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _source(
+    data: Data,
+    inputs: Mapping[str, Any],
+    asked: Capture,
+    *,
+    loading: Loading,
+    batch: int,
+    notes: list[str],
+) -> tuple[Callable[[], Iterator[Any]], int | None]:
+    """Return what begins one pass over the data, and how many iterations it has, if known."""
+    if data.kind == "callable" or asked.imgsz:
+        count = loading.length(data, batch)
+
+        def fresh() -> Iterator[Any]:
+            made = loading.batches(
+                data, batch=batch, imgsz=asked.imgsz or 640, workers=asked.workers
+            )
+            notes.extend(each for each in made.notes if each not in notes)
+            return iter(made)
+
+        return fresh, count
+    if data.kind != "synthetic":
+        why = f"it takes {', '.join(inputs)}, and the data are images"
+        raise LoadFailed("model_error", "the data do not fit the model", why)
+    if data.count is None:
+        return lambda: repeat(inputs), None
+    return lambda: repeat(inputs, (data.count or 0) // batch), data.count // batch
+
+
+def _placing(device: str, *, by_name: bool) -> Callable[[Any], Batch]:
+    """Return what moves a batch to the device, images as floats from 0 to 1."""
+
+    def place(given: Any) -> Batch:
+        moved = _moved(given, device)
+        if isinstance(moved, Mapping):
+            target = None if by_name else moved.get("target")
+            named = {name: each for name, each in moved.items() if name != "target" or by_name}
+            return Batch((), named, target)
+        if isinstance(moved, tuple | list) and len(moved) == 2:
+            return Batch((_scaled(moved[0]),), {}, moved[1])
+        if isinstance(moved, tuple | list):
+            return Batch(tuple(moved), {}, None)
+        return Batch((_scaled(moved),), {}, None)
+
+    return place
+
+
+def _moved(given: Any, device: str) -> Any:
+    import torch
+
+    if isinstance(given, torch.Tensor):
+        return given.to(device, non_blocking=True)
+    if isinstance(given, Mapping):
+        return {name: _moved(each, device) for name, each in given.items()}
+    if isinstance(given, tuple | list):
+        return type(given)(_moved(each, device) for each in given)
+    return given
+
+
+def _scaled(x: Any) -> Any:
+    import torch
+
+    return x.float() / 255 if isinstance(x, torch.Tensor) and x.dtype == torch.uint8 else x
+
+
+def _pictures(asked: Capture, *, batch: int) -> tuple[Iterator[list["Tensor"]], tuple[str, ...]]:
+    """Return batches of images without end, read beforehand, and what is to be said of them."""
+    import torch
+
+    files = asked.images[:_MOST_IMAGES]
+    arrays = [each for file in files for each in images.read(Path(file))] or [images.sample()]
+    tensors = [torch.from_numpy(each.copy()) for each in arrays]
+    left = len(asked.images) - len(files)
+    notes = (f"{left} images were left out: {_MOST_IMAGES} are taken in turns",) if left > 0 else ()
+    turns = cycle(tensors)
+    return iter(lambda: list(islice(turns, batch)), None), notes
+
+
+def _resized(pictures: list["Tensor"], size: int) -> "Tensor":
+    """Return images as one batch of floats from 0 to 1, stretched to a square."""
+    import torch
+    from torch.nn import functional
+
+    made = [each.permute(2, 0, 1)[None].float() / 255 for each in pictures]
+    square = [functional.interpolate(each, size=(size, size), mode="bilinear") for each in made]
+    return torch.cat(square)
