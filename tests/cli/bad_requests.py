@@ -72,7 +72,7 @@ REQUESTS: Final[dict[str, list[tuple[str, int]]]] = {
         ("plan sweep.yaml -S model=model.onnx", 2),
         ("plan sweep.yaml -S model=model.pt2", 2),
         ("plan sweep.yaml -S backend=onnx", 2),
-        ("plan sweep.yaml -S measure.trace=true", 2),
+        ("plan sweep.yaml -S measure.priority=high", 2),
         ("run /dev/zero", 2),
         ("run /proc/self/mem", 2),
         ("run ''", 2),

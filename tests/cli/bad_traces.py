@@ -11,6 +11,8 @@ TRACES: Final[dict[str, list[tuple[str, int]]]] = {
         ("profile summary", 2),
         ("profile summary trace.json.gz cpu.json", 2),
         ("profile summary trace.json.gz --top 5", 2),
+        ("profile summary trace.json.gz --html --json", 2),
+        ("profile summary missing.json --html", 2),
         ("profile get", 2),
         ("profile get trace.json.gz gpu_util step_ms", 2),
         ("profile phases", 2),

@@ -79,7 +79,7 @@ ASKED: list[tuple[list[str], str]] = [
 # These need a farm that runs; the tests of the farm check every document that they print.
 FARM = {"run", "submit", "watch", "cancel", "retry", "up", "down", "scheduler", "nodes"}
 # These measure here; the tests of each check what it prints.
-MEASURING = {"profile callable", "profile cost"}
+MEASURING = {"profile callable", "profile cost", "profile run", "profile infer"}
 
 
 @pytest.fixture(scope="module")

@@ -105,7 +105,7 @@ def test_what_is_no_such_document_is_refused_by_name(data: bytes, words: str) ->
 def test_what_a_submitter_writes_knows_no_unknown_field() -> None:
     """A typo in a job is an error; a field that a newer version stored is not."""
     job = json.loads(schema.encode(golden.DOCUMENTS["job"]()))
-    profile = json.loads(schema.encode(golden.DOCUMENTS["profile-ok-2"]()))
+    profile = json.loads(schema.encode(golden.DOCUMENTS["profile-ok-3"]()))
 
     with pytest.raises(Bad, match="unknown field"):
         schema.decode(json.dumps({**job, "bacth": 1}).encode(), Job)
@@ -121,7 +121,7 @@ def floats(plain: object, path: tuple[object, ...] = ()) -> list[tuple[object, .
     return [found for key, each in items for found in floats(each, (*path, key))]
 
 
-PLAIN_PROFILE = msgspec.to_builtins(golden.DOCUMENTS["profile-ok-2"]())
+PLAIN_PROFILE = msgspec.to_builtins(golden.DOCUMENTS["profile-ok-3"]())
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
@@ -162,7 +162,7 @@ def test_a_null_needs_its_reason_and_a_reason_its_null() -> None:
 
 def test_a_field_that_cannot_exist_is_absent_and_one_without_a_number_is_null() -> None:
     """A good profile has no `failure` at all; a single repeat has an interval that is null."""
-    plain = json.loads(schema.encode(golden.DOCUMENTS["profile-ok-2"]()))
+    plain = json.loads(schema.encode(golden.DOCUMENTS["profile-ok-3"]()))
 
     assert "failure" not in plain
     assert "digest" not in plain["job"]["workload"]["inputs"]

@@ -16,6 +16,7 @@
   let waiting = 0;
   const later = () => { if (!waiting) waiting = requestAnimationFrame(now); };
   const now = () => {
+    cancelAnimationFrame(waiting);
     waiting = 0;
     drawing.draw();
     const span = view.to - view.from;
@@ -265,7 +266,7 @@
   // ---- begin ------------------------------------------------------------------------------------
 
   at("drawing").hidden = false;
-  const anew = (printing) => () => {
+  const anew = (printing) => () => { // at once: a canvas of another size is blank
     view.printing = printing;
     drawing.readInk();
     resize();
@@ -273,7 +274,7 @@
   };
   tell(null);
   anew(false)();
-  new ResizeObserver(resize).observe(frame);
+  new ResizeObserver(() => anew(view.printing)()).observe(frame);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", anew(false));
   addEventListener("beforeprint", anew(true));
   addEventListener("afterprint", anew(false));

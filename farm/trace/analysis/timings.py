@@ -200,10 +200,8 @@ def _groups(found: Gathered) -> "Whole":
     mine = np.bincount(launches.launch[known & begun], minlength=size)
     could = launches.is_launch & (every > 0) & (every == mine)
     could &= found.in_host_window(launches.calls)
-    numbers = np.cumsum(could) - 1
-    here = known & begun
-    here[here] = could[launches.launch[here]]
-    made[here] = numbers[launches.launch[here]]
+    of_call = np.where(could, np.cumsum(could) - 1, NO_LAUNCH)
+    made[known] = of_call[launches.launch[known]]
     return made
 
 

@@ -55,13 +55,11 @@ def imported(data: bytes) -> Analysis:
     plain = {name: getattr(found, name) for name in _BESIDE}
     if untold:
         plain |= dict.fromkeys(_OF_GPU)
-    trials = found.img_per_s_trials or []
-    if trials:
-        plain["img_per_s"] = float(np.mean(trials))
-    bound = limits.bound(found)
-    pressure = bound.word == "memory-pressure"
+    if found.img_per_s_trials:
+        plain["img_per_s"] = float(np.mean(found.img_per_s_trials))
+    bound, flags = limits.bound(found), _flags(found)
+    pressure = bound.word == limits.PRESSURE
     metrics = _metrics(found, plain, untold=bool(untold))
-    flags = _flags(found)
     made = Analysis(
         trace=found.trace,
         model=found.model,
@@ -77,28 +75,35 @@ def imported(data: bytes) -> Analysis:
         memory_pressure=pressure,
         window=Over(wall_ms=found.window.wall_ms, real_steps=found.window.real_steps),
         metrics=metrics | {"bound": bound.word, "memory_pressure": pressure},
-        categories=[CategoryRow(**structs.asdict(each)) for each in found.categories],
-        phases=[_phase(each, found, untold=bool(untold)) for each in found.phases],
-        phases_gpu=[
-            PhaseGpu(phase=each.phase, gpu_ms_per_step=None if untold else each.gpu_ms_per_step)
-            for each in found.phases_gpu
-        ],
-        kernels=_kernels(found.kernels),
-        top_kernels=_kernels(found.top_kernels),
-        kernels_by_phase={name: _kernels(each) for name, each in found.kernels_by_phase.items()},
-        ops=_ops(found.ops),
-        ops_by_phase={name: _ops(each) for name, each in found.ops_by_phase.items()},
         counts={},
         diagnostics=None,
         quality=Quality(flags=flags, repaired={}, dropped={}),
         null_reasons={},
         timings=None,
         **plain,
+        **_tables(found, untold=bool(untold)),
         **_of_capture(found),
-        **_of_trials(found, trials),
+        **_of_trials(found),
     )
     reasons = {each: _reason(each, untold) for each in null_paths(to_builtins(made))}
     return structs.replace(made, null_reasons=reasons)
+
+
+def _tables(found: Original, *, untold: bool) -> dict[str, Any]:
+    """Return the lists of rows, none cut any further."""
+    return {
+        "categories": [CategoryRow(**structs.asdict(each)) for each in found.categories],
+        "phases": [_phase(each, found, untold=untold) for each in found.phases],
+        "phases_gpu": [
+            PhaseGpu(phase=each.phase, gpu_ms_per_step=None if untold else each.gpu_ms_per_step)
+            for each in found.phases_gpu
+        ],
+        "kernels": _kernels(found.kernels),
+        "top_kernels": _kernels(found.top_kernels),
+        "kernels_by_phase": {name: _kernels(each) for name, each in found.kernels_by_phase.items()},
+        "ops": _ops(found.ops),
+        "ops_by_phase": {name: _ops(each) for name, each in found.ops_by_phase.items()},
+    }
 
 
 def _metrics(found: Original, plain: dict[str, Any], *, untold: bool) -> dict[str, Value]:
@@ -193,8 +198,9 @@ def _of_capture(found: Original) -> dict[str, Any]:
     }
 
 
-def _of_trials(found: Original, trials: list[float]) -> dict[str, Any]:
+def _of_trials(found: Original) -> dict[str, Any]:
     """Return what repeats add: the deviation is that of a sample, the number that of the list."""
+    trials = found.img_per_s_trials
     if not trials:
         return {}
     deviation = std(np.array(trials))

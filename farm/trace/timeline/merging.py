@@ -105,21 +105,26 @@ def merged(marks: Marks, resolution: int) -> Merged:
 
 def _groups(marks: Marks, resolution: int) -> "Whole":
     """Return a number for each mark, the same for those that become one."""
-    alone = np.arange(marks.size)
-    if not resolution:
-        return alone
-    short = np.flatnonzero(marks.length < resolution)
-    if not short.size:
-        return alone
-    since = marks.start[short] - marks.start.min()
-    bins = np.column_stack([marks.row[short], since // resolution])
-    _, whose = np.unique(bins, axis=0, return_inverse=True)
-    alone[short] = marks.size + whose.ravel()
-    return alone
+    group = np.arange(marks.size)
+    if resolution:
+        short, pieces = _pieces(marks, resolution)
+        group[short] = marks.size + np.unique(pieces, return_inverse=True)[1]
+    return group
 
 
 def _left(marks: Marks, resolution: int) -> int:
-    return int(np.unique(_groups(marks, resolution)).size)
+    """Return how many marks there would be."""
+    short, pieces = _pieces(marks, resolution)
+    return marks.size - short.size + int(np.unique(pieces).size)
+
+
+def _pieces(marks: Marks, resolution: int) -> tuple["NDArray[np.intp]", "Whole"]:
+    """Return which marks are short, and a number for the row and the piece of time of each."""
+    short = np.flatnonzero(marks.length < resolution)
+    if not short.size:
+        return short, short.astype("i8")
+    since = (marks.start[short] - marks.start.min()) // resolution
+    return short, marks.row[short] * (since.max() + 1) + since
 
 
 def _blocks(

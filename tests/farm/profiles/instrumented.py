@@ -87,8 +87,10 @@ ENERGY = schema.Energy(
     temperature_after_c=55.5,
     notes=["duty_25pct"],
 )
+TRACED = schema.Traced(iterations=17, bytes=23_456_789)
 BLOCKS = {
     "layers": LAYERS,
+    "trace": TRACED,
     "cost": COST,
     "estimate": ESTIMATE,
     "bounds": BOUNDS,

@@ -18,6 +18,10 @@ def said(document: schema.Profile) -> list[str]:
     return instruments.lines(make.row(document))
 
 
+def row_id() -> str:
+    return make.row(profile()).profile_id[:12]
+
+
 def told(document: schema.Profile) -> str:
     """The whole screen as text."""
     blocks = [
@@ -32,6 +36,7 @@ def test_each_block_has_its_lines():
         "layers   block.0 31 %, block.1 22 %, block.2 11 %, block.3 7.2 %, block.4 5.4 %, 37 more",
         "         shares of a profiled pass: wrapped, wall clock, 91 iterations, "
         "perturbation +5.0 %",
+        f"trace    17 iterations, 22.4 MiB; read it: farm profile summary {row_id()}",
         "cost     11,689,512 parameters in 44.59 MiB; activations of 6.125 MiB per batch at most",
         "         3,628,146,688 FLOPs per item (partial, coverage 93.4 %); "
         "at least 47.25 MiB moved per batch",
@@ -84,12 +89,12 @@ def test_a_profile_of_before_has_no_such_lines():
 
 def test_blocks_that_were_asked_for_and_are_not_there_say_why_once_for_each_reason():
     document = profile(
-        nulls=["layers", "cost", "estimate", "bounds", "energy"],
+        nulls=["layers", "trace", "cost", "estimate", "bounds", "energy"],
         codes={"energy": "no_permission"},
     )
 
     assert [
-        "without  layers, cost, roofline, limits: error (fell over)",
+        "without  layers, trace, cost, roofline, limits: error (fell over)",
         "without  energy: this user may not read it",
     ] == said(document)
 
@@ -139,6 +144,7 @@ _NUMBERS = [
     for field in block.__struct_fields__
     if isinstance(getattr(block, field), int | float)
     and not isinstance(getattr(block, field), bool)
+    and name != "trace"  # which is there with its numbers, or not at all
     and f"{name}.{field}" not in ("layers.rows", "layers.iterations", "gpu_time.n")
 ]
 # Those that the screen shows; the rest is for `farm profiles get`.

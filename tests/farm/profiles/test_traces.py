@@ -93,11 +93,11 @@ def test_what_the_clean_passes_measured_stands_in_its_place(store: LocalStore) -
     )
     data = schema.encode(beside)
     digest = identity.content_id(data)
-    key = blob_key("capture", digest, "json")
+    key = blob_key("captured", digest, "json")
     store.put_new(key, data)
     kept = Artifact(key=key, sha256=digest, bytes=len(data), media_type="application/json")
     profile = with_trace(store, msgspec.structs.replace(make.profile(), card_id=card_id))
-    told = msgspec.structs.replace(profile, artifacts={**profile.artifacts, "capture": kept})
+    told = msgspec.structs.replace(profile, artifacts={**profile.artifacts, "captured": kept})
 
     found = traces.opened(store, told, name="a")
 

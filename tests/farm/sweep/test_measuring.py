@@ -127,7 +127,12 @@ def test_a_duration_is_a_number_and_a_unit(word: str, seconds: int | None) -> No
         ({"tails": "yes"}, "a.yaml: expected true or false, got 'yes'", ""),
         ({"gc": "of"}, "a.yaml: unknown gc 'of': at measure.gc; known: off, on", "did you"),
         ({"grad": "none"}, "a.yaml: unknown grad 'none'", ""),
-        ({"trace": True}, "a.yaml: trace is not in this version: at measure.trace", "leave trace"),
+        (
+            {"priority": "high"},
+            "a.yaml: priority is not in this version: at measure.priority",
+            "leave priority",
+        ),
+        ({"trace": 1}, "a.yaml: expected true or false, got the number 1: at measure.trace", ""),
         ({"energy": 1}, "a.yaml: expected true or false, got the number 1: at measure.energy", ""),
         ({"percentiles": 50}, "a.yaml: expected 1 to 20 percentiles, got the number 50", ""),
         ({"percentiles": [50, 100]}, "a.yaml: 100 is no percentile: at measure.percentiles.1", ""),

@@ -109,9 +109,9 @@ BAD = [
         "",
     ),
     (
-        "matrix: {model: net, mode: train}",
-        "mode 'train' is not in this version",
-        "at matrix.mode; known: inference",
+        "matrix: {model: net, mode: generate}",
+        "mode 'generate' is not in this version",
+        "at matrix.mode; known: inference, train",
         "",
     ),
     (
@@ -208,10 +208,10 @@ BAD = [
         "",
     ),
     (
-        "matrix: {model: net}\nmeasure: {trace: true}",
-        "trace is not in this version",
-        "at measure.trace",
-        "leave trace out, or say false",
+        "matrix: {model: net}\nmeasure: {priority: high}",
+        "priority is not in this version",
+        "at measure.priority",
+        "leave priority out, or say false",
     ),
     (
         "matrix: {model: net}\ninputs: {x: {shape: [batch, 3], dtype: flaot32}}",

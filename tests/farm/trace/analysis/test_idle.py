@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farm.trace.analysis import measures
 from farm.trace.analysis.idle import Idle
 from tests.farm.trace.analysis.traces import (
     Event,
     call,
     copy,
+    gathered,
     graph,
     kernel,
     launch,
@@ -193,3 +195,33 @@ def test_the_six_causes_add_up_to_all_time_in_which_a_device_did_nothing(
     for device in found.figures.devices:
         assert window.length_ns == sum(device.idle) + device.active
         assert all(each >= 0 for each in device.idle)
+
+
+@given(ANY)
+def test_the_gaps_are_the_time_in_which_a_device_did_nothing_piece_by_piece(
+    drawn: list[tuple[str, int, int, int, int, int]],
+) -> None:
+    """By start, none upon another or upon work, and of each cause as much as the numbers say."""
+    found = seen(whole(drawn))
+
+    for number, gaps in enumerate(measures.gaps(found.found)):
+        mine = found.found.device == number
+        for start, end, after in zip(
+            gaps.start.tolist(), gaps.end.tolist(), [*gaps.start.tolist()[1:], 2**62], strict=True
+        ):
+            assert start < end <= after
+            works = (found.found.gpu.start[mine] < end) & (found.found.gpu.end[mine] > start)
+            lasts = found.found.gpu.end[mine] > found.found.gpu.start[mine]
+            assert not (works & lasts).any()
+        split = found.figures.devices[number].idle
+        length = gaps.end - gaps.start
+        assert list(split) == [int(length[gaps.cause == at].sum()) for at in range(len(split))]
+
+
+def test_a_gap_is_cut_where_its_cause_changes() -> None:
+    (gaps,) = measures.gaps(gathered([*gap(35), span("step/dataload", 22, 5)]))
+
+    assert [(20_000, 22_000), (22_000, 27_000), (27_000, 40_000)] == list(
+        zip(gaps.start.tolist(), gaps.end.tolist(), strict=True)
+    )
+    assert ["host", "dataload", "host"] == [Idle._fields[each] for each in gaps.cause.tolist()]

@@ -200,6 +200,26 @@ def test_a_launch_goes_only_if_all_its_kernels_go() -> None:
     assert 1.0 == without(mixed, "comm").removed.launches
 
 
+def test_a_launch_whose_work_began_before_the_window_does_not_go() -> None:
+    """The kernel of a step before runs on until 500 µs of the next, where the window begins."""
+    both = repeated(
+        5,
+        1000,
+        lambda number, at: [
+            graph(at + 1, 3 * number + 1),
+            kernel(at + 100, 50, 3 * number + 1, name=COMM, stream=8),
+            kernel(at + 600, 50, 3 * number + 1, name=COMM, stream=8),
+            *launched(at + 700, 800, 3 * number + 2),
+        ],
+    )
+
+    found = based(both)
+    removed = what_if.without_category(found, "comm").removed
+
+    assert found.ran is not None
+    assert (4, 0.75) == (found.ran.steps, removed.launches)
+
+
 def test_without_recorded_launches_each_kernel_was_one() -> None:
     bare = [each for each in HALF if each["cat"] != "cuda_runtime"]
 
