@@ -27,6 +27,7 @@ _UNITS: Final = {
     "series": "point",
     "layers": "layer",
     "callable": "document",
+    "analysis": "document",
 }
 # What a profile may lack, by what is exported.
 _LACKING: Final = {

@@ -53,10 +53,7 @@ def lines(row: Row) -> list[str]:
         if "layers" in profile.artifacts:
             said.append(f"         table: farm profiles get {row.profile_id[:12]} layers")
     if isinstance(profile.trace, Traced):
-        size = (
-            f"{words.whole(profile.trace.iterations)} iterations, {words.size(profile.trace.bytes)}"
-        )
-        said += _block("trace", size, f"read it: farm profile summary {row.profile_id[:12]}")
+        said += _block("trace", _traced(profile.trace, row.profile_id))
     if isinstance(profile.cost, Cost):
         item = profile.job.workload.item
         said += _block("cost", _held(profile.cost), _work(profile.cost, item))
@@ -70,6 +67,11 @@ def _block(name: str, *parts: str) -> list[str]:
     """Return the lines of a block; only the first one has its name."""
     known = [each for each in parts if each]
     return [f"{'' if at else name:<9}{each}" for at, each in enumerate(known)]
+
+
+def _traced(found: Traced, profile_id: str) -> str:
+    held = f"{words.count(found.iterations, 'iteration')}, {words.size(found.bytes)}"
+    return f"{held}; read it: farm profile summary {profile_id[:12]}"
 
 
 def _layers(found: Layers) -> list[str]:

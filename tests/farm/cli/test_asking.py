@@ -146,6 +146,21 @@ def test_callables_are_documents_one_a_line(farm, shelf):
     assert ("farm.callable/v1", [5.0] * 8) == (found["schema"], found["latency_samples_ms"])
 
 
+def test_analyses_of_traces_are_documents_one_a_line(farm, here, shelf):
+    make.put(shelf, with_trace(shelf, make.profile(make.job("vit"), repeats=1)))
+
+    said = farm("export", "--as", "analysis", "-w", "model=vit", "-o", "some.jsonl")
+
+    (found,) = [json.loads(each) for each in (here / "some.jsonl").read_text().splitlines()]
+    assert (0, "1 document into some.jsonl\n") == (said.code, said.err)
+    assert ("farm.analysis/v1", 10.0) == (found["schema"], found["step_ms"])
+
+
+def test_every_kind_has_a_word_for_its_lines():
+    """Or the file is written and then an error is raised."""
+    assert {*export.KINDS} <= {*asking._UNITS}
+
+
 @pytest.mark.parametrize(
     ("kind", "lacking"),
     [
