@@ -122,6 +122,7 @@ def label(profile: Profile) -> str:
         "batch": str(workload.batch),
         "device": selector.value or selector.kind,
     }
+    labels |= {"mode": workload.mode} if workload.mode != "inference" else {}
     return label_text(labels)
 
 

@@ -233,7 +233,9 @@ def _bound(found: Analysis) -> list[Fact]:
 
 def _file(found: Analysis) -> list[Fact]:
     counts, quality = found.counts, found.quality
-    parts = [f"{words.whole(counts['kernels'])} kernels"] if "kernels" in counts else []
+    parts = [
+        words.count(counts[each], each[:-1]) for each in ("steps", "kernels") if each in counts
+    ]
     if (orphans := counts.get("orphans")) and found.attribution == "launch":
         parts.append(f"{words.whole(orphans)} of them orphans, launched before it began")
     parts += [f"repaired {name} {words.whole(n)}" for name, n in quality.repaired.items()]

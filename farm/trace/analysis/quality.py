@@ -37,7 +37,10 @@ _OF_IMPORTS: Final[Mapping[str, str]] = {
     "cut": "the tool keeps 40 rows of a phase, so there were more",
     "last_trial": "all but images/s is of the last trial",
 }
-FLAGS: Final[Mapping[str, str]] = {**_OF_TRACES, **_OF_IMPORTS}
+_OF_CAPTURES: Final[Mapping[str, str]] = {
+    "instrumented": "the profiler made a step more than 25 % longer",
+}
+FLAGS: Final[Mapping[str, str]] = {**_OF_TRACES, **_OF_IMPORTS, **_OF_CAPTURES}
 
 
 class Quality(Struct, frozen=True, kw_only=True):

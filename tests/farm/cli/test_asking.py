@@ -11,6 +11,7 @@ from pyarrow import parquet as pq
 from farm import schema
 from tests.farm import make
 from tests.farm.export import kept
+from tests.farm.profiles.kept import with_trace
 
 NIGHTS = ("2026-11-28", "2026-11-29", "2026-11-30")
 
@@ -154,11 +155,6 @@ def test_analyses_of_traces_are_documents_one_a_line(farm, here, shelf):
     (found,) = [json.loads(each) for each in (here / "some.jsonl").read_text().splitlines()]
     assert (0, "1 document into some.jsonl\n") == (said.code, said.err)
     assert ("farm.analysis/v1", 10.0) == (found["schema"], found["step_ms"])
-
-
-def test_every_kind_has_a_word_for_its_lines():
-    """Or the file is written and then an error is raised."""
-    assert {*export.KINDS} <= {*asking._UNITS}
 
 
 @pytest.mark.parametrize(
