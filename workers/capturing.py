@@ -37,7 +37,13 @@ def window(run: Run, asked: Capture) -> None:
 def _stamps(run: Run, steps: int) -> "array[int]":
     bench, step, clock = run.bench, run.bench.step, run.bench.clock
     if bench.accelerator is not None:
-        return completions(step, bench.accelerator, steps, clock=clock)
+        return completions(
+            step,
+            bench.accelerator,
+            steps,
+            clock=clock,
+            progress=lambda queued: bench.progress("latency", queued),
+        )
     stamps = array("q", [clock()])
     for done in range(steps):
         step()

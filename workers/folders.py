@@ -64,9 +64,12 @@ def keep_captured(folder: Path, found: Captured) -> None:
 
 
 def trace(folder: Path) -> Path | None:
-    """Return the trace that an attempt left, None for none."""
+    """Return the trace that an attempt left, None for none: what a broken child left is none."""
     file = folder / INSTRUMENTED / TRACE
-    return file if file.exists() and (folder / CAPTURED).exists() else None
+    if not (file.exists() and (folder / CAPTURED).exists()):
+        return None
+    kept = read(folder / INSTRUMENTED)
+    return file if kept is not None and kept[0].trace is not None else None
 
 
 def _put(path: Path, data: bytes) -> None:

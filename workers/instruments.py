@@ -45,11 +45,12 @@ def _trace(run: Run) -> None:
     """Trace the step: as many iterations as a training has in its window, else a few."""
     asked = run.asked.capture
     by_hand = isinstance(asked, Capture)
-    in_window = asked.steps if isinstance(asked, Capture) and asked.data else 0
-    wanted = in_window or ITERATIONS
+    in_window = (asked.steps, asked.warmup) if isinstance(asked, Capture) and asked.data else (0, 1)
+    wanted = in_window[0] or ITERATIONS
     run.found["trace"] = run.step.trace(
         TraceAsk(
             iterations=0 if isinstance(asked, Capture) and not asked.trace else wanted,
+            warmup=in_window[1],
             timed=ITERATIONS,
             file=Path(run.asked.folder) / TRACE,
             limit_bytes=BY_HAND_BYTES if by_hand else STORED_BYTES,

@@ -120,6 +120,8 @@ def _clean(run: Run) -> None:
     capture = run.asked.capture
     if isinstance(capture, Capture) and run.asked.job.workload.mode == "train":
         capturing.window(run, capture)  # its data are as long as that, and no pass may follow
+        if bench.accelerator is not None:
+            found["reasons"]["gpu_time"] = "not_requested"
         return
     if "memory" not in asked:
         phases.reset_peaks(bench)  # what warming up took is no part of the peak

@@ -1,15 +1,21 @@
 """How words become verbs: the list in its sections, what every verb takes, the nearest word."""
 
 import os
+import re
+import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from farm.errors import Refused, Stopped, did_you_mean
+
+_SETTING: Final = re.compile(r"([A-Za-z][\w-]*)=(.+)", re.DOTALL)
+_SPARE: Final = re.compile(r"Got unexpected extra arguments? \((.+)\)", re.DOTALL)
+_OFF: Final = frozenset({"false", "no", "off", "0"})
 
 
 class Verb(click.Command):
@@ -102,6 +108,41 @@ class Verbs(click.Group):
             return super().invoke(ctx)
 
 
+def options(command: click.Command) -> dict[str, bool]:
+    """Return the options of a verb by their names without dashes, and whether each takes a value.
+
+    What every verb takes is none of them.
+    """
+    found: dict[str, bool] = {}
+    for each in command.params:
+        if isinstance(each, click.Option) and each.expose_value:
+            names = (*each.opts, *each.secondary_opts)
+            found |= {name[2:]: not each.is_flag for name in names if name.startswith("--")}
+    return found
+
+
+def as_option(word: str, known: Mapping[str, bool]) -> str | None:
+    """Return how `weights=x.pt` is written as an option, "" where no option is near; S4.2.
+
+    None where the word has no such form. known: as `options`.
+    """
+    found = _SETTING.fullmatch(word)
+    if found is None:
+        return None
+    given, value = found[1].lower().replace("_", "-"), found[2]
+    if given not in known:
+        near = did_you_mean(given, list(known)).partition("`")[2].partition("`")[0]
+        return "" if not near else f"did you mean `{_spelt(near, value, known)}`?"
+    return f"write `{_spelt(given, value, known)}`"
+
+
+def _spelt(name: str, value: str, known: Mapping[str, bool]) -> str:
+    if known[name]:
+        return f"--{name} {shlex.quote(value)}"
+    off = f"no-{name}"
+    return f"--{off}" if value.lower() in _OFF and off in known else f"--{name}"
+
+
 def refused(error: click.ClickException) -> Refused:
     """Return a mistake that click found in our words."""
     if isinstance(error, click.NoSuchOption):
@@ -110,6 +151,12 @@ def refused(error: click.ClickException) -> Refused:
             f"no option {error.option_name!r}", hint=did_you_mean(error.option_name, known)
         )
     message = " ".join(error.format_message().split())
+    spare = _SPARE.match(message)
+    if spare and isinstance(error, click.UsageError) and error.ctx is not None:
+        known = options(error.ctx.command)
+        hints = [as_option(each, known) for each in spare[1].split()]
+        if hint := next((each for each in hints if each), ""):
+            return Refused(message[:1].lower() + message[1:].rstrip("."), hint=hint)
     return Refused(message[:1].lower() + message[1:].rstrip("."), hint=_nearest(error))
 
 

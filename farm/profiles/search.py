@@ -24,7 +24,6 @@ KEYS: Final[Mapping[str, Callable[[Profile], str]]] = {
     "precision": lambda p: p.job.workload.precision,
     "batch": lambda p: str(p.job.workload.batch),
     "device": lambda p: p.job.selector.value or p.job.selector.kind,
-    "mode": lambda p: p.job.workload.mode,
     "backend": lambda p: p.job.workload.backend,
     "status": lambda p: p.status,
     "validity": lambda p: p.quality.validity if isinstance(p.quality, Quality) else "",

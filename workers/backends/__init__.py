@@ -77,10 +77,12 @@ class LayerPass:
 class TraceAsk:
     """A trace: how many iterations, into which file, of at most so many bytes.
 
+    warmup: iterations before them in the same pass over the data, the last one with the profiler.
     timed: iterations after it whose phases are timed apart, without the profiler.
     """
 
     iterations: int
+    warmup: int
     timed: int
     file: Path
     limit_bytes: int

@@ -163,20 +163,27 @@ def pipelined(
 
 
 def completions(
-    step: Callable[[], object], device: StreamDevice[E], count: int, *, clock: Clock
+    step: Callable[[], object],
+    device: StreamDevice[E],
+    count: int,
+    *,
+    clock: Clock,
+    progress: Callable[[int], None] = lambda _queued: None,
 ) -> "array[int]":
     """Return count + 1 stamps, ns: of the begin and of each completion, nobody waiting between.
 
-    The stamps are the device's, so that a host that runs ahead of it changes none.
+    The stamps are the device's, so that a host that runs ahead of it changes none. progress: hears
+    how many were queued.
     """
     events = [device.event() for _ in range(count + 1)]
     device.synchronize()
     began = clock()
     device.record(events[0])
-    for event in events[1:]:
+    for queued, event in enumerate(events[1:], start=1):
         y = step()
         device.record(event)
         y = None
+        progress(queued)
     del y
     device.synchronize()
     return array("q", (began + device.elapsed_ns(events[0], each) for each in events))

@@ -233,11 +233,10 @@ def _bound(found: Analysis) -> list[Fact]:
 
 def _file(found: Analysis) -> list[Fact]:
     counts, quality = found.counts, found.quality
-    parts = [
-        words.count(counts[each], each[:-1]) for each in ("steps", "kernels") if each in counts
-    ]
+    parts = [f"{words.whole(counts['kernels'])} kernels"] if counts.get("kernels") else []
     if (orphans := counts.get("orphans")) and found.attribution == "launch":
         parts.append(f"{words.whole(orphans)} of them orphans, launched before it began")
+    parts += [words.count(counts["steps"], "step")] if counts.get("steps") else []
     parts += [f"repaired {name} {words.whole(n)}" for name, n in quality.repaired.items()]
     parts += [f"dropped {name} {words.whole(n)}" for name, n in quality.dropped.items()]
     return _said("file", parts)

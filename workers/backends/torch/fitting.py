@@ -10,8 +10,8 @@ from typing import Final
 from workers.backends import LoadFailed
 
 SHARE: Final = 0.70  # of the whole memory
-_ENOUGH: Final = 0.5  # of the room: from here on a line is near enough to what it foretells
 MOST: Final = 1 << 16
+_NEAR: Final = 16  # a batch is near enough to one that is too large by a sixteenth of it
 
 
 def fitted(
@@ -21,34 +21,45 @@ def fitted(
     share: float = SHARE,
     most: int = MOST,
 ) -> int:
-    """Return the largest batch whose peak stays within a share of the memory, by measuring a few.
+    """Return a batch whose measured peak stays within a share of the memory, close to the largest.
 
     peak_at: bytes at the peak of some steps at a batch, None where they did not fit at all. Batches
-    double until half of the room is used. Raises LoadFailed of kind `oom` if one item is too many.
+    at most double, and go where a line through two of them says that the room ends; from one that
+    is too large they halve the way back to the last that fitted. Raises LoadFailed of kind `oom`
+    if one item is too many.
     """
     room = share * total_bytes
     found: list[tuple[int, int]] = []
-    batch, too_many = 1, most + 1
-    while batch < too_many:
+    batch, fits, too_many = 1, 0, most + 1
+    while fits < batch < too_many:
         peak = peak_at(batch)
         if peak is None or peak > room:
             too_many = batch
-            break
-        found.append((batch, peak))
-        if peak > _ENOUGH * room:
-            break
-        batch *= 2
+        else:
+            fits = batch
+            found.append((batch, peak))
+        batch = _next(found, room, fits=fits, too_many=too_many, most=most)
     if not found:
         raise LoadFailed("oom", "not even a batch of 1 fits the device", "use smaller images")
-    return min(_foretold(found, room), too_many - 1)
+    return fits
+
+
+def _next(found: list[tuple[int, int]], room: float, *, fits: int, too_many: int, most: int) -> int:
+    """Return the batch to try after these; one that fits already if the answer is near enough."""
+    if too_many <= most:  # one that is too large is known
+        return fits if too_many - fits <= max(1, fits // _NEAR) else (fits + too_many) // 2
+    foretold = min(2 * fits, _foretold(found, room), most)
+    return foretold if foretold - fits > fits // _NEAR else fits
 
 
 def _foretold(found: list[tuple[int, int]], room: float) -> int:
-    """Return where a line through the last two measurements leaves the room."""
+    """Return where a line leaves the room: through the last one, and one of half its batch.
+
+    Two that lie close together would tell more of the noise between them.
+    """
     if len(found) == 1:
-        return found[0][0]
-    (few, low), (many, high) = found[-2:]
+        return MOST
+    many, high = found[-1]
+    few, low = next(each for each in reversed(found) if 2 * each[0] <= many)
     slope = (high - low) / (many - few)
-    if slope <= 0:
-        return many
-    return max(many, int(many + (room - high) / slope))
+    return int(many + (room - high) / slope) if slope > 0 else MOST

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, structs
 
-from farm.schema import Capture, Data, Workload
+from farm.schema import Capture, Data, Protocol, Workload
 from workers.backends import Clock, LoadFailed, explain
 from workers.backends.torch import calling, feeding, fitting, pipeline, placing, stages, training
 from workers.record import Assignment
@@ -30,7 +30,8 @@ def of(
 ) -> tuple[Callable[[], object], pipeline.Pipeline, Callable[[], object] | None]:
     """Return the call of an iteration, what it is made of, and what prepares each one.
 
-    resolved: learns the batch that fits, where that is asked for.
+    resolved: learns the batch that fits, where that is asked for. Raises LoadFailed for a function
+    where a module is needed, and for a training whose protocol moves or changes its inputs.
     """
     workload, capture = assignment.job.workload, assignment.capture
     if capture is UNSET and workload.mode == "inference":
@@ -41,6 +42,8 @@ def of(
     if not calling.is_module(module):
         what = "a function has nothing to train" if workload.mode == "train" else "it is a function"
         raise LoadFailed("unsupported", what, _MODULE)
+    if workload.mode == "train":
+        _check_protocol(assignment.job.protocol)
     if not isinstance(capture, Capture):
         batch = training.sample(module, inputs, batch=workload.batch)
         learn = training.learning(module, batch, autocast="", device=place.device)
@@ -67,6 +70,15 @@ def of(
     return stages.chained(found.stages), found, None
 
 
+def _check_protocol(asked: Protocol) -> None:
+    """Refuse what is said of inputs and caches: a training step is run on what lies in place."""
+    usual = Protocol()
+    for name in ("input_policy", "input_scope", "output_scope", "l2"):
+        word = getattr(asked, name)
+        if word != getattr(usual, name):
+            raise LoadFailed("unsupported", f"{name}: {word!r} is not done for a training")
+
+
 def _check_loss(module: "torch.nn.Module", workload: Workload, capture: Capture) -> None:
     """Refuse to train a person's model on a loss that it does not have, unless that is wanted."""
     told = callable(getattr(module, "loss", None)) or workload.model.source == "zoo"
@@ -84,11 +96,20 @@ def _check_loss(module: "torch.nn.Module", workload: Workload, capture: Capture)
 def _fitted(
     training_of: Callable[..., pipeline.Pipeline], capture: Capture, place: placing.Place
 ) -> int:
-    """Return the batch that fits this GPU; its steps run here, on data without loader processes."""
+    """Return the batch that fits this GPU; its steps run here, on data without loader processes.
+
+    It is no larger than the data allow: one pass over them has to fill the window.
+    """
     device = place.accelerator
     if device is None:
         raise LoadFailed("unsupported", "a batch is fitted to the memory of a GPU")
     alone = structs.replace(capture, workers=0, warmup=0, steps=0)
+    items = capture.data.count if isinstance(capture.data, Data) else None
+    most, wanted = fitting.MOST, capture.warmup + capture.steps
+    if items is not None:
+        if items < wanted:
+            raise pipeline.unfilled(items, capture, batch=1)
+        most = min(most, items // wanted)
 
     def peak_at(batch: int) -> int | None:
         run = stages.chained(training_of(alone, batch=batch).stages)
@@ -104,4 +125,4 @@ def _fitted(
         peaks = [each.allocated_peak_bytes for each in device.peaks()]
         return max((each for each in peaks if each is not None), default=None)
 
-    return fitting.fitted(peak_at, int(place.told["cuda_memory_bytes"]))
+    return fitting.fitted(peak_at, int(place.told["cuda_memory_bytes"]), most=most)

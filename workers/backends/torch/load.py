@@ -53,7 +53,14 @@ def load(assignment: Assignment, *, clock: Clock) -> Loaded:
     imported = clock()
 
     given = arrays(workload.inputs, batch=workload.batch, npz=assignment.npz)
-    made, inputs = _build(named, workload, given=given, resolved=resolved, device=place.device)
+    made, inputs = _build(
+        named,
+        workload,
+        given=given,
+        resolved=resolved,
+        device=place.device,
+        held=_held(assignment, place.device),
+    )
     torch_too = resolved["arrays"] == "torch"
     if torch_too:
         resolved["denormals"] = _prepare(assignment.threads, protocol)
@@ -85,6 +92,12 @@ def _loading(assignment: Assignment) -> pipeline.Loading | None:
     return loading
 
 
+def _held(assignment: Assignment, device: str) -> str:
+    """Return where inputs wait: on the device, but for a captured training, which moves them."""
+    captured = assignment.capture is not UNSET and assignment.job.workload.mode == "train"
+    return "cpu" if captured else device
+
+
 def _wanted(workload: Workload, bundle: str) -> usercode.Arrays:
     options = workload.backend_options
     for name in options:
@@ -112,11 +125,15 @@ def _build(
     given: Mapping[str, Array],
     resolved: dict[str, str],
     device: str,
+    held: str,
 ) -> tuple[calling.Made, Mapping[str, object]]:
-    """Return what is called and its inputs; `resolved` learns if tensors are needed after all."""
+    """Return what is called and its inputs; `resolved` learns if tensors are needed after all.
+
+    device: of the model; held: of the inputs.
+    """
     tensors = None
     if resolved["arrays"] == "torch":
-        tensors = _tensors(given, workload.inputs.spec, device)
+        tensors = _tensors(given, workload.inputs.spec, held)
     inputs: Mapping[str, object] = given if tensors is None else tensors
     offer = {
         "device": device,
@@ -131,7 +148,7 @@ def _build(
         return made, inputs
     if tensors is None:
         resolved["arrays"] = "torch"
-        tensors = _tensors(given, workload.inputs.spec, device)
+        tensors = _tensors(given, workload.inputs.spec, held)
     return _cast(made, tensors, declared=workload.precision, device=device)
 
 

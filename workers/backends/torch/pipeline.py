@@ -6,6 +6,7 @@ pipeline that it is; any other one is a forward pass on what it takes, and uses 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -29,14 +30,14 @@ _THRESHOLDS: Final = ("conf", "iou", "max_det")
 class Pipeline:
     """Stages of an iteration. feed: what waits for the data, None where nothing does.
 
-    kind, unused, notes: as of `farm.schema.Captured`.
+    kind, unused, notes: as of `farm.schema.Captured`; notes may grow while the data are read.
     """
 
     stages: Sequence[Stage]
     feed: Feed | None = None
     kind: Literal["detection", "plain"] = "plain"
     unused: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
 
 
 class Passes(Protocol):
@@ -76,14 +77,15 @@ def of_training(
     """Return the pipeline of `farm profile run`.
 
     loading: where its batches come from. inputs: drawn ones on the host, for a model that takes no
-    images. again: whether the data begin anew when they end. Raises LoadFailed of kind
-    `window_not_filled` where one pass over the data is known to be too short, and where the data
-    are of another kind than the model's inputs.
+    images. again: whether the data begin anew when they end; a pass may be of any length then.
+    Raises LoadFailed of kind `window_not_filled` where one pass over the data is known to be too
+    short, and where the data are of another kind than the model's inputs.
     """
     assert isinstance(asked.data, Data), "a training has data"
     data = asked.data
     notes: list[str] = []
-    fresh, count = _source(data, inputs, asked, loading=loading, batch=batch, notes=notes)
+    drawn = training.sample(module, inputs, batch=batch)
+    fresh, count = _source(data, drawn, asked, loading=loading, batch=batch, notes=notes)
     if not again and count is not None and count < asked.warmup + asked.steps:
         raise unfilled(count, asked, batch=batch)
     feed = Feed(
@@ -92,33 +94,46 @@ def of_training(
         again=again,
         ended=lambda done: unfilled(done, asked, batch=batch),
     )
-    place = _placing(device, by_name=not asked.imgsz)
     learn = training.learning(module, None, autocast=asked.autocast, device=device)
     unused = [] if data.kind in ("yaml", "synthetic") and asked.imgsz else ["workers"]
     return Pipeline(
-        stages=[("dataload", feed), ("to_device", place), *learn],
+        stages=[("dataload", feed), ("to_device", partial(_placed, device=device)), *learn],
         feed=feed,
         kind="detection" if hasattr(module, "loss") else "plain",
         unused=(*unused, *(() if asked.imgsz else ("imgsz",))),
-        notes=tuple(notes),
+        notes=notes,
     )
 
 
 def unfilled(count: int, asked: Capture, *, batch: int) -> LoadFailed:
-    """Return the failure of so many iterations that do not fill the window, and three ways out."""
+    """Return the failure of so many iterations that do not fill the window, and three ways out.
+
+    Each of them is enough: more items, fewer steps, or smaller batches. Where not even a batch of 1
+    makes enough iterations of the data, fewer steps go with it.
+    """
     wanted = asked.warmup + asked.steps
-    before = min(asked.warmup, count // 5)
+    known = asked.data.count if isinstance(asked.data, Data) else None
+    items = count * batch if known is None else known
     ways = [
         f"a data set of at least {wanted * batch} items",
-        f"--warmup {before} --steps {count - before} or fewer" if count else "",
-        f"--batch {count * batch // wanted} or less" if count * batch >= wanted else "",
+        _shorter(count, asked.warmup) if count else "",
     ]
+    if items >= wanted:
+        ways.append(f"--batch {items // wanted} or less")
+    elif batch > 1 and items:
+        ways.append(f"--batch 1 with {_shorter(items, asked.warmup)}")
     return LoadFailed(
         "window_not_filled",
         f"one pass over the data is {count} iterations at batch {batch}, and the window needs "
         f"{wanted}: {asked.warmup} before it and {asked.steps} in it",
         "; or ".join(each for each in ways if each),
     )
+
+
+def _shorter(iterations: int, warmup: int) -> str:
+    """Return the words for a window of so many iterations, the most of it for its steps."""
+    before = min(warmup, iterations // 5)
+    return f"--warmup {before} --steps {iterations - before} or fewer"
 
 
 def of_inference(
@@ -175,14 +190,18 @@ def of_inference(
 
 def _source(
     data: Data,
-    inputs: Mapping[str, Any],
+    drawn: Batch,
     asked: Capture,
     *,
     loading: Loading,
     batch: int,
     notes: list[str],
 ) -> tuple[Callable[[], Iterator[Any]], int | None]:
-    """Return what begins one pass over the data, and how many iterations it has, if known."""
+    """Return what begins one pass over the data, and how many iterations it has, if known.
+
+    drawn: the inputs of a model that takes no images, which a function may still yield. notes:
+    learns what is said of the data.
+    """
     if data.kind == "callable" or asked.imgsz:
         count = loading.length(data, batch)
 
@@ -195,40 +214,46 @@ def _source(
 
         return fresh, count
     if data.kind != "synthetic":
-        why = f"it takes {', '.join(inputs)}, and the data are images"
-        raise LoadFailed("model_error", "the data do not fit the model", why)
+        raise LoadFailed("model_error", "the data are images, and the model takes none")
     if data.count is None:
-        return lambda: repeat(inputs), None
-    return lambda: repeat(inputs, (data.count or 0) // batch), data.count // batch
+        return lambda: repeat(drawn), None
+    count = data.count // batch
+    return lambda: repeat(drawn, count), count
 
 
-def _placing(device: str, *, by_name: bool) -> Callable[[Any], Batch]:
-    """Return what moves a batch to the device, images as floats from 0 to 1."""
+def _placed(given: Any, *, device: str) -> Batch:
+    """Return a batch on the device, images as floats from 0 to 1.
 
-    def place(given: Any) -> Batch:
-        moved = _moved(given, device)
-        if isinstance(moved, Mapping):
-            target = None if by_name else moved.get("target")
-            named = {name: each for name, each in moved.items() if name != "target" or by_name}
-            return Batch((), named, target)
-        if isinstance(moved, tuple | list) and len(moved) == 2:
-            return Batch((_scaled(moved[0]),), {}, moved[1])
-        if isinstance(moved, tuple | list):
-            return Batch(tuple(moved), {}, None)
-        return Batch((_scaled(moved),), {}, None)
-
-    return place
+    A mapping goes in by its names, but for `target`; of a pair the second is the target; any other
+    sequence goes in by its order.
+    """
+    moved = _moved(given, device)
+    if isinstance(moved, Batch):
+        return moved
+    if isinstance(moved, Mapping):
+        named = {name: _scaled(each) for name, each in moved.items() if name != "target"}
+        return Batch((), named, moved.get("target"))
+    if isinstance(moved, tuple | list) and len(moved) == 2:
+        return Batch((_scaled(moved[0]),), {}, moved[1])
+    if isinstance(moved, tuple | list):
+        return Batch(tuple(_scaled(each) for each in moved), {})
+    return Batch((_scaled(moved),), {})
 
 
 def _moved(given: Any, device: str) -> Any:
+    """Return every tensor and array in it as a tensor on the device."""
+    import numpy as np
     import torch
 
+    if isinstance(given, np.ndarray):
+        given = torch.from_numpy(given)
     if isinstance(given, torch.Tensor):
         return given.to(device, non_blocking=True)
     if isinstance(given, Mapping):
         return {name: _moved(each, device) for name, each in given.items()}
     if isinstance(given, tuple | list):
-        return type(given)(_moved(each, device) for each in given)
+        made = getattr(given, "_make", type(given))  # a named tuple takes no list
+        return made([_moved(each, device) for each in given])
     return given
 
 
@@ -242,11 +267,11 @@ def _pictures(asked: Capture, *, batch: int) -> tuple[Iterator[list["Tensor"]], 
     """Return batches of images without end, read beforehand, and what is to be said of them."""
     import torch
 
-    files = asked.images[:_MOST_IMAGES]
-    arrays = [each for file in files for each in images.read(Path(file))] or [images.sample()]
-    tensors = [torch.from_numpy(each.copy()) for each in arrays]
-    left = len(asked.images) - len(files)
-    notes = (f"{left} images were left out: {_MOST_IMAGES} are taken in turns",) if left > 0 else ()
+    every = (each for file in asked.images for each in images.read(Path(file)))
+    arrays = list(islice(every, _MOST_IMAGES)) or [images.sample()]
+    tensors = [torch.from_numpy(each.copy()) for each in arrays]  # and not the file around it
+    more = len(arrays) == _MOST_IMAGES and next(every, None) is not None
+    notes = (f"only the first {_MOST_IMAGES} images are taken, in turns",) if more else ()
     turns = cycle(tensors)
     return iter(lambda: list(islice(turns, batch)), None), notes
 

@@ -50,10 +50,12 @@ def timed(
     *,
     clock: Callable[[], int],
     sync: Callable[[], None] | None,
+    progress: Callable[[int], None] = lambda _done: None,
 ) -> Mapping[str, "array[int]"]:
     """Return what each stage took in each of so many iterations, in ns, synchronised at its ends.
 
-    A stage that comes twice in an iteration is one name, whose times are added up.
+    A stage that comes twice in an iteration is one name, whose times are added up. progress: hears
+    the iterations, between them.
     """
     wait = sync or _nothing
     found = {name: array("q", bytes(8 * iterations)) for name, _ in stages}
@@ -67,6 +69,7 @@ def timed(
             now = clock()
             found[name][at] += now - before
             before = now
+        progress(at + 1)
     return found
 
 
@@ -103,6 +106,13 @@ class Feed:
             raise self._ended(len(self.waits_ns))
         self.waits_ns.append(self._clock() - began)
         return batch
+
+    def restart(self) -> None:
+        """Let the next batch be the first one of a new pass; what loads the old one ends now."""
+        close = getattr(self._batches, "close", None)
+        self._batches = None
+        if close is not None:
+            close()
 
 
 def _nothing() -> None:

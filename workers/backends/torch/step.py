@@ -84,7 +84,7 @@ class TorchStep:
             output_digest=self._output_digest,
             waits_ns=tuple(feed.waits_ns) if (feed := self._pipeline.feed) else (),
             unused=self._pipeline.unused,
-            notes=self._pipeline.notes,
+            notes=tuple(self._pipeline.notes),
             pipeline=self._pipeline.kind,
         )
 
@@ -123,7 +123,13 @@ class TorchStep:
         return layers.measure(self._whole_module(), self._run, asked, device=self.accelerator)
 
     def trace(self, asked: TraceAsk) -> TraceReading:
-        return tracing.take(self._pipeline.stages, asked, accelerator=self.accelerator)
+        feed = self._pipeline.feed
+        return tracing.take(
+            self._pipeline.stages,
+            asked,
+            accelerator=self.accelerator,
+            restart=feed.restart if feed is not None else lambda: None,
+        )
 
     def weights(self) -> WeightSpread:
         found = weights.spread(self._whole_module())

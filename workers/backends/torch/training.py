@@ -36,7 +36,7 @@ class _Learns(Protocol):
 
 
 def sample(module: "nn.Module", inputs: Mapping[str, Any], *, batch: int) -> Batch:
-    """Return what every step of a sweep trains on: its inputs, with a target where one is needed.
+    """Return what a step trains on where no data are: its inputs, and a target where one is needed.
 
     A model with a loss of its own gets one box per item: class, centre and size in 0..1.
     """
