@@ -10,7 +10,7 @@ def test_every_line_has_a_test() -> None:
 
 
 def test_a_mark_names_one_to_three_lines_that_exist() -> None:
-    known = {*checklist.ids(), *checklist.LATER}
+    known = {*checklist.ids()}
 
     wrong = [
         (where, names)
@@ -34,6 +34,6 @@ def test_a_line_is_proven_by_a_test_that_passed_and_refuted_by_one_that_failed()
 
 
 def test_the_count_names_every_group() -> None:
-    assert "checklist: S0 1 of 39, S1 0 of 53, S2 2 of 26" == checklist.count(
+    assert "checklist: S0 1 of 39, S1 0 of 53, S2 2 of 26, S4 1 of 100" == checklist.count(
         {"S0.7", "S2.1", "S2.26", "S4.1"}
     )

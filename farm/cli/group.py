@@ -151,13 +151,18 @@ def refused(error: click.ClickException) -> Refused:
             f"no option {error.option_name!r}", hint=did_you_mean(error.option_name, known)
         )
     message = " ".join(error.format_message().split())
+    hint = _nearest(error) or _dashes(error, message)
+    return Refused(message[:1].lower() + message[1:].rstrip("."), hint=hint)
+
+
+def _dashes(error: click.ClickException, message: str) -> str:
+    """Return how a word too many is written as an option, if it looks like one."""
     spare = _SPARE.match(message)
-    if spare and isinstance(error, click.UsageError) and error.ctx is not None:
-        known = options(error.ctx.command)
-        hints = [as_option(each, known) for each in spare[1].split()]
-        if hint := next((each for each in hints if each), ""):
-            return Refused(message[:1].lower() + message[1:].rstrip("."), hint=hint)
-    return Refused(message[:1].lower() + message[1:].rstrip("."), hint=_nearest(error))
+    if spare is None or not isinstance(error, click.UsageError) or error.ctx is None:
+        return ""
+    known = options(error.ctx.command)
+    hints = (as_option(each, known) for each in spare[1].split())
+    return next((each for each in hints if each), "")
 
 
 def _nearest(error: click.ClickException) -> str:

@@ -21,11 +21,11 @@ from farm.schema import (
     validity,
 )
 from farm.stats import percentiles
+from farm.trace import phased
 from farm.trace.analysis.analysing import analysed
 from farm.trace.analysis.known import Known
 from farm.trace.analysis.quality import Confidence, confidence
 from farm.trace.analysis.record import Analysis, Percentiles, PhaseGpu, Setting
-from farm.trace.analysis.tables import PhaseRow, place
 from farm.trace.reading.reader import Trace
 from farm.trace.untraced import untraced
 
@@ -48,12 +48,13 @@ def known(profile: Profile, beside: Captured) -> Known:
     reserved = memory.cuda_reserved_peak_bytes if isinstance(memory, Memory) else UNSET
     retries = memory.cuda_alloc_retries if isinstance(memory, Memory) else UNSET
     return Known(
-        step_ms=median(plain) / _MS if plain else 0.0,
+        step_ms=median(plain) / _MS if plain else None,
         steps=len(plain),
+        wall_ms=sum(plain) / _MS,
         step_cv=stdev(plain) / fmean(plain) if len(plain) > 1 and any(plain) else None,
         dataload_ms=fmean(waits) / _MS if waits else None,
         dataload_frac=sum(waits) / sum(plain) if waits and sum(plain) else None,
-        stages=_stages(beside) if profile.job.workload.mode == "inference" else {},
+        stages=phased.stages(beside) if profile.job.workload.mode == "inference" else {},
         on_gpu="cuda_device" in facts,
         allocator_retries=retries if isinstance(retries, int) else 0,
         reserved=reserved / held if isinstance(reserved, int) and held else None,
@@ -93,7 +94,7 @@ def dressed(
     """
     inference = profile.job.workload.mode == "inference"
     numbers, reasons = _numbers(profile, beside)
-    flags, phases = _flags(base, profile, beside), _phases(base, beside)
+    flags, phases = _flags(base, profile, beside), phased.phases(base, beside)
     intervals = _intervals(profile, beside)
     made = structs.replace(
         base,
@@ -101,7 +102,7 @@ def dressed(
         mode="inference" if inference else "training",
         img_per_s=numbers["img_per_s"],
         peak_vram_mb=numbers["peak_vram_mb"],
-        metrics=base.metrics | numbers | _walls(phases),
+        metrics=base.metrics | numbers | phased.metrics(phases),
         quality=structs.replace(base.quality, flags=flags),
         confidence=_confidence(profile, flags),
         phases=phases,
@@ -110,10 +111,10 @@ def dressed(
         config=_config(profile, beside, card, asked),
         intervals={name: pair for name, (pair, _) in intervals.items()},
         latency=_latency(profile) if inference else UNSET,
-        stages_ms=dict(_stages(beside)) if inference and beside.stages_ns else UNSET,
+        stages_ms=dict(phased.stages(beside)) if inference and beside.stages_ns else UNSET,
         card=structs.replace(card, null_reasons={}),
     )
-    reasons = base.null_reasons | reasons
+    reasons = phased.placed(base, phases) | reasons
     reasons |= {f"intervals.{name}": why for name, (_, why) in intervals.items() if why}
     reasons |= {f"card.{path}": why for path, why in card.null_reasons.items()}
     reasons |= {
@@ -149,7 +150,7 @@ def _numbers(profile: Profile, beside: Captured) -> tuple[dict[str, Any], dict[s
         name = f"latency_{point}_ms"
         found[name] = getattr(latency, f"{point}_ms") if isinstance(latency, Percentiles) else None
         reasons[name] = _TRAINED
-    post = _stages(beside).get("postprocess")
+    post = phased.stages(beside).get("postprocess")
     found["nms_ms"], reasons["nms_ms"] = post, _NO_NMS
     found["plain_steps"] = len(beside.plain_ns)
     found["trace_overhead"] = _overhead(beside)
@@ -165,6 +166,7 @@ def _numbers(profile: Profile, beside: Captured) -> tuple[dict[str, Any], dict[s
     allocated = found["peak_allocated_bytes"]
     found["peak_vram_mb"] = None if allocated is None else allocated / _MB
     reasons["peak_vram_mb"] = reasons["peak_allocated_bytes"]
+    reasons["step_ms_cv"] = "single_sample"
     told = {f"metrics.{name}": why for name, why in reasons.items()}
     told |= {name: reasons[name] for name in ("img_per_s", "peak_vram_mb")}
     return found, told
@@ -185,11 +187,6 @@ def _latency(profile: Profile) -> Percentiles | UnsetType:
     )
 
 
-def _stages(beside: Captured) -> dict[str, float]:
-    """Return the median of each stage in ms, of those that were timed apart."""
-    return {name: median(times) / _MS for name, times in beside.stages_ns.items() if times}
-
-
 def _overhead(beside: Captured) -> float | None:
     """Return a traced step over a plain one."""
     if not beside.traced_ns or not beside.plain_ns or not median(beside.plain_ns):
@@ -208,38 +205,6 @@ def _confidence(profile: Profile, flags: list[str]) -> Confidence:
     return "low" if validity(said) == "invalid" else confidence(flags)
 
 
-def _phases(base: Analysis, beside: Captured) -> list[PhaseRow]:
-    """Return the phases with the wall times of their timers; those of spans were traced."""
-    walls, found = _stages(beside), []
-    for row in base.phases:
-        wall = walls.pop(row.phase, row.wall_ms_per_step)
-        found.append(structs.replace(row, wall_ms_per_step=wall))
-    for name, wall in walls.items():
-        found.append(
-            PhaseRow(
-                phase=name,
-                gpu_ms_per_step=None,
-                kernel_sum_ms_per_step=None,
-                wall_ms_per_step=wall,
-                kernels_per_step=None,
-                ops_per_step=None,
-                launches_per_step=None,
-                unique_kernels=None,
-            )
-        )
-    return sorted(found, key=place)
-
-
-def _walls(phases: list[PhaseRow]) -> dict[str, float | None]:
-    """Return the wall times of the phases by the names of their metrics."""
-    return {
-        name: row.wall_ms_per_step
-        for row in phases
-        for name in (f"{row.phase}_ms", f"{row.phase}_wall_ms")
-        if name not in ("step_ms", "dataload_ms")
-    }
-
-
 def _intervals(
     profile: Profile, beside: Captured
 ) -> dict[str, tuple[tuple[float, float] | None, str]]:
@@ -252,7 +217,7 @@ def _intervals(
         found["step_ms"] = told, "" if told else "below_resolution"
     latency = profile.latency
     if profile.job.workload.mode == "inference" and isinstance(latency, Latency):
-        for point in _POINTS[1:]:
+        for point in _POINTS:  # that of the median needs several processes
             low, high = getattr(latency, f"{point}_lo_ms"), getattr(latency, f"{point}_hi_ms")
             whole = None if low is None or high is None else (low, high)
             why = profile.null_reasons.get(f"latency.{point}_lo_ms", "below_resolution")
@@ -267,7 +232,7 @@ def _config(
     stable = card.stable
     return {
         **asked,
-        "step": "plain",
+        **({"step": "plain"} if beside.plain_ns else {}),
         "item": workload.item,
         "batch": workload.batch,
         "precision": asked.get("precision", workload.precision),

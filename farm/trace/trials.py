@@ -11,6 +11,8 @@ from typing import Any, Final
 from msgspec import UNSET, UnsetType, structs
 
 from farm.stats.spread import std
+from farm.trace.analysis.bounds import Reason
+from farm.trace.analysis.diagnostics import Diagnostics
 from farm.trace.analysis.quality import confidence
 from farm.trace.analysis.record import Aggregation, Analysis, Over, Percentiles, PhaseGpu, Spread
 from farm.trace.analysis.tables import PhaseRow
@@ -32,6 +34,7 @@ def together(trials: Sequence[Analysis], *, files: Sequence[str]) -> Analysis:
     means = {name: _mean(each.trials) for name, each in spread.items()}
     made = structs.replace(
         last,
+        diagnostics=_diagnostics(trials),
         confidence=min((confidence(flags), *(t.confidence for t in trials)), key=_ORDER.index),
         memory_pressure=pressed,
         metrics=last.metrics | means | {"bound": word, "memory_pressure": pressed},
@@ -67,11 +70,22 @@ def _bound(trials: Sequence[Analysis], files: Sequence[str]) -> tuple[str, dict[
         return last.bound, {
             "bound": last.bound,
             "bound_why": last.bound_why,
-            "reasons": last.reasons,
+            "reasons": [_reason(each, trials) for each in last.reasons],
         }
     listed = "; ".join(f"{name}: {word}" for name, word in zip(files, bounds, strict=True))
     why = f"the trials differ: {listed}"
     return "mixed", {"bound": "mixed", "bound_why": why, "reasons": []}
+
+
+def _reason(of: Reason, trials: Sequence[Analysis]) -> Reason:
+    """Return what decided, its value the mean over the trials in which it did."""
+    same = [
+        each.value
+        for trial in trials
+        for each in trial.reasons
+        if (each.metric, each.threshold) == (of.metric, of.threshold)
+    ]
+    return Reason(of.metric, fmean(same), of.threshold)
 
 
 _ORDER: Final = ("low", "medium", "high")
@@ -127,6 +141,18 @@ def _rates(rate: Spread | None) -> Mapping[str, Any]:
     if rate is None:
         return {}
     return {"img_per_s_std": rate.std, "img_per_s_n": rate.n, "img_per_s_trials": rate.trials}
+
+
+def _diagnostics(trials: Sequence[Analysis]) -> Diagnostics | None:
+    """Return those of the traces, each number the mean; None where no trial has a trace."""
+    told = [each.diagnostics for each in trials if each.diagnostics is not None]
+    if not told:
+        return None
+    names = [each for each in Diagnostics.__struct_fields__ if each != "file_phases_pct"]
+    means: dict[str, Any] = {name: _mean(getattr(each, name) for each in told) for name in names}
+    phases = dict.fromkeys(name for each in told for name in each.file_phases_pct)
+    shares = {name: fmean(each.file_phases_pct.get(name, 0.0) for each in told) for name in phases}
+    return Diagnostics(file_phases_pct=shares, **means)
 
 
 def _window(trials: Sequence[Analysis]) -> Over:

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from farm.trace.analysis.bounds import Evidence, bound
+from farm.trace.analysis.bounds import Bound, Evidence, bound
 from farm.trace.analysis.known import Known
 from farm.trace.analysis.metrics import Metrics
-from farm.trace.analysis.quality import Quality
+from farm.trace.analysis.quality import Quality, of_steps
 from farm.trace.analysis.record import Analysis, Over
 
 _OTHERS: Final = (
@@ -21,14 +21,17 @@ def untraced(known: Known) -> Analysis:
     What only a trace tells is null, without its reason yet: `captured.dressed` gives it.
     """
     made = bound(_evidence(known))
-    word, why = (made.word, made.why) if made.word in _NAMED else ("unknown", _UNSEEN)
+    if made.word not in _NAMED:
+        made = Bound("unknown", _UNSEEN, ())
+    word = made.word
+    doubts = of_steps(known.steps, known.step_cv) | {"near_threshold": made.near}
     wait, share = known.dataload_ms, known.dataload_frac
     values: dict[str, Any] = dict.fromkeys((*Metrics.__struct_fields__, *_OTHERS))
     del values["gpu_util_by_device"]
     values |= {
         "step_ms": known.step_ms,
         "step_ms_cv": known.step_cv,
-        "step_ms_source": "capture",
+        "step_ms_source": None if known.step_ms is None else "capture",
         "dataload_ms": wait,
         "dataload_frac": share,
         "bound": word,
@@ -38,17 +41,17 @@ def untraced(known: Known) -> Analysis:
     nothing |= {name: [] for name in _LISTS} | {name: {} for name in _BY_PHASE}
     return Analysis(
         bound=word,
-        bound_why=why,
-        reasons=list(made.reasons) if word in _NAMED else [],
+        bound_why=made.why,
+        reasons=list(made.reasons),
         confidence="high",
         inferred_forward=False,
         step_ms=known.step_ms,
         dataload_ms=wait,
         dataload_frac=share,
         memory_pressure=word == "memory-pressure",
-        window=Over(wall_ms=known.step_ms * known.steps, real_steps=known.steps),
+        window=Over(wall_ms=known.wall_ms, real_steps=known.steps),
         metrics=values,
-        quality=Quality(flags=[], repaired={}, dropped={}),
+        quality=Quality(flags=[f for f, holds in doubts.items() if holds], repaired={}, dropped={}),
         null_reasons={},
         **nothing,
     )
@@ -91,5 +94,5 @@ def _evidence(known: Known) -> Evidence:
         idle_wait=None,
         op_cover=0.0,
         stages=known.stages,
-        step_ms=known.step_ms,
+        step_ms=known.step_ms or 0.0,
     )

@@ -5,6 +5,7 @@ What each of them is answered stands in `tests/golden/messages`, one file for ea
 
 from typing import Final
 
+from tests.cli.bad_captures import CAPTURES
 from tests.cli.bad_catalogue import CATALOGUE
 from tests.cli.bad_instruments import INSTRUMENTS
 from tests.cli.bad_traces import TRACES
@@ -278,4 +279,5 @@ REQUESTS: Final[dict[str, list[tuple[str, int]]]] = {
     **CATALOGUE,
     **INSTRUMENTS,
     **TRACES,
+    **CAPTURES,
 }

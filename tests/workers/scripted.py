@@ -11,7 +11,7 @@ import numpy as np
 from farm.schema import Failure
 from tests.workers import make
 from workers.launch import Ended, Limits
-from workers.record import Assignment, Record
+from workers.record import TRACE, Assignment, Record, TraceReading
 
 
 class Child:
@@ -62,17 +62,35 @@ class Child:
         return ended(record=record)
 
 
+TRACED = b'{"traceEvents": []}'
+READING = TraceReading(
+    wanted=3,
+    iterations=3,
+    traced_ns=[30, 31, 32],
+    stages_ns={"forward": [5, 6]},
+    trace_bytes=len(TRACED),
+)
+
+
 def answer(assignment: Assignment) -> tuple[dict[str, Any], Record]:
-    """The arrays and the record of a child that was asked this and ends well."""
+    """The arrays and the record of a child that was asked this and ends well.
+
+    A trace that was asked for lies in its folder then.
+    """
     if assignment.instruments:
         asked = assignment.instruments
-        left = {
+        left: dict[str, Any] = {
             each: None
             for each, name in (("layers", "layers"), ("cost", "flops"))
             if name not in asked
         }
+        if "trace" in asked:
+            (Path(assignment.folder) / TRACE).write_bytes(TRACED)
+            left["trace"] = READING
         return dict(make.layer_arrays()), make.instrumented(**left)
-    return dict(make.arrays(seed=assignment.index)), make.record(assignment.index)
+    arrays = dict(make.arrays(seed=assignment.index))
+    arrays["completion_ns"] = np.array([100, 110, 130], dtype=np.int64)
+    return arrays, make.record(assignment.index)
 
 
 def ended(**changes: Any) -> Ended:

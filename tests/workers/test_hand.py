@@ -12,7 +12,7 @@ from farm.store import LocalStore
 from farm.store.s3 import S3Store
 from tests.farm import make as farm_make
 from tests.workers import make
-from tests.workers.scripted import Child, order
+from tests.workers.scripted import TRACED, Child, order
 from workers import hand
 from workers.host import Host
 from workers.record import OUTPUT
@@ -139,6 +139,28 @@ def test_what_was_asked_runs_and_its_files_lie_in_the_folder(
     assert {"card.json", "output.log", "samples.npz", "layers.csv", "layer_table.json"} == {
         each.name for each in folder.iterdir()
     }
+
+
+@pytest.mark.seed("S4.46")
+def test_a_capture_leaves_its_trace_and_what_is_beside_it(station: Station, tmp_path: Path) -> None:
+    """Its pipeline reaches both children; without a trace what is beside it is left alone."""
+    capture = schema.Capture(warmup=1, steps=2)
+    for instruments, left in ((("trace",), {"trace.json", "captured.json"}), (("layers",), set())):
+        child, folder = Child(), tmp_path / instruments[0]
+        made = Station(**{**station.__dict__, "start": child})
+
+        hand.once(
+            made,
+            asked(folder, instruments=instruments, capture=capture),
+            say=lambda _line: None,
+        )
+
+        assert [capture, capture] == [each.capture for each in child.asked]
+        names = {each.name for each in folder.iterdir()}
+        assert left | {"captured.json"} == names & {"trace.json", "captured.json"}
+    assert TRACED == (tmp_path / "trace/trace.json").read_bytes()
+    beside = schema.decode((tmp_path / "trace/captured.json").read_bytes(), schema.Captured)
+    assert ([10, 20], [30, 31, 32]) == (beside.plain_ns, beside.traced_ns)
 
 
 def test_without_passes_the_instruments_are_all_there_is(station: Station, tmp_path: Path) -> None:

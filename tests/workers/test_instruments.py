@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from farm.schema import Effort, Protocol, WeightSpread
+from farm.schema import Capture, Data, Effort, Protocol, WeightSpread
 from tests.workers import make
 from tests.workers.clockwork import MS, Machine, bench
 from workers import instruments
-from workers.backends import LayerAsk, LayerPass, NotOffered, StepFacts
-from workers.record import Assignment, CostReading
+from workers.backends import LayerAsk, LayerPass, NotOffered, StepFacts, TraceAsk
+from workers.record import TRACE, Assignment, CostReading, TraceReading
 from workers.running import Run
 
 
@@ -21,7 +21,7 @@ class Step:
     layer_iterations = 100
 
     def __init__(self, **says: Exception) -> None:
-        self.says, self.heard, self.asked = says, [], []
+        self.says, self.heard, self.asked, self.traced = says, [], [], []
 
     def _answer(self, name: str) -> None:
         self.heard.append(name)
@@ -44,6 +44,17 @@ class Step:
         reading = make.instrumented().layers
         assert reading is not None
         return LayerPass(reading=reading, **make.layer_arrays())  # type: ignore[arg-type]
+
+    def trace(self, asked: TraceAsk) -> TraceReading:
+        self._answer("trace")
+        self.traced.append(asked)
+        return TraceReading(
+            wanted=asked.iterations,
+            iterations=asked.iterations,
+            traced_ns=[],
+            stages_ns={},
+            trace_bytes=1,
+        )
 
     def facts(self) -> StepFacts:
         self._answer("facts")
@@ -82,13 +93,13 @@ def ran(
 
 
 def test_the_model_is_spoilt_last() -> None:
-    """Counting may move it to where it cannot run: layers and weights come before."""
+    """Counting may move it to where it cannot run: layers, trace and weights come before."""
     step = Step()
 
-    found = ran(step, "flops", "weights", "layers")
+    found = ran(step, "flops", "weights", "trace", "layers")
 
     heard = [each for each in step.heard if not each.startswith("enter")]
-    assert ["layers", "weights", "facts", "cost"] == heard
+    assert ["layers", "trace", "weights", "facts", "cost"] == heard
     assert all(each.instrumented for each in found["phases"])
 
 
@@ -153,6 +164,69 @@ def test_an_output_that_breaks_costs_no_instrument(tmp_path: Path) -> None:
 
     assert "error: RuntimeError: no" == found["reasons"]["output"]
     assert {"layers", "cost"} <= set(found)
+
+
+DATA = Data(kind="synthetic", word="synthetic")
+
+
+@pytest.mark.seed("S4.25", "S4.46")
+@pytest.mark.parametrize(
+    ("asked", "iterations", "warmup", "limit"),
+    [
+        ({}, 10, 1, 128_000_000),
+        ({"capture": Capture(warmup=20, steps=100)}, 10, 1, 1_000_000_000),
+        ({"capture": Capture(data=DATA, warmup=5, steps=20)}, 20, 5, 1_000_000_000),
+        ({"capture": Capture(data=DATA, warmup=0, steps=7)}, 7, 0, 1_000_000_000),
+        ({"capture": Capture(warmup=20, steps=100, trace=False)}, 0, 1, 1_000_000_000),
+        ({"capture": Capture(data=DATA, warmup=5, steps=20, trace=False)}, 0, 5, 1_000_000_000),
+    ],
+    ids=["sweep", "infer", "run", "run without warm-up", "infer --no-trace", "run, no trace"],
+)
+def test_a_trace_has_the_iterations_of_its_kind(
+    asked: dict[str, Any], iterations: int, warmup: int, limit: int, tmp_path: Path
+) -> None:
+    """A second window of a training, ten of everything else, and ten timed apart in any case.
+
+    A sweep makes many traces, so that each of them has less room.
+    """
+    step = Step()
+
+    ran(step, "trace", folder=str(tmp_path), **asked)
+
+    (told,) = step.traced
+    assert (iterations, warmup, 10, limit) == (
+        told.iterations,
+        told.warmup,
+        told.timed,
+        told.limit_bytes,
+    )
+    assert tmp_path / TRACE == told.file
+
+
+@pytest.mark.parametrize(
+    ("why", "reason", "flags"),
+    [
+        (NotOffered("not_supported", "too large"), "not_supported: too large", []),
+        (RuntimeError("no"), "phase_failed: RuntimeError: no", ["pass_failed"]),
+    ],
+)
+def test_a_trace_that_could_not_be_taken_costs_nothing_else(
+    why: Exception, reason: str, flags: list[str]
+) -> None:
+    found = ran(Step(trace=why), "layers", "trace", "flops")
+
+    assert (reason, flags) == (found["reasons"]["trace"], found["flags"])
+    assert {"layers", "cost"} == {"layers", "cost", "trace"} & set(found)
+
+
+@pytest.mark.seed("S4.9")
+def test_an_instrumented_child_yields_no_latency() -> None:
+    """What a profiler slowed down becomes no figure of the model."""
+    found = ran(Step(), "layers", "trace", "flops")
+
+    told = {"latency_edges", "throughput_edges", "memory", "device", "energy"}
+    assert set() == told & set(found)
+    assert {"first", "warmup"} >= {p.name for p in found["phases"]} - {"layers", "trace", "flops"}
 
 
 def test_only_what_was_asked_for_runs() -> None:

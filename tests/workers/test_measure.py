@@ -20,7 +20,7 @@ from workers.assembly import Attempt
 from workers.folders import merged_log, merged_samples
 from workers.launch import Ended
 from workers.measure import Interrupted, measure
-from workers.record import OUTPUT, Assignment, Record
+from workers.record import OUTPUT, TRACE, Assignment, Record
 
 NOW = datetime(2026, 11, 30, 2, 0, tzinfo=UTC)
 
@@ -307,6 +307,80 @@ def test_why_an_output_was_not_kept_is_a_warning_of_the_profile(tmp_path: Path) 
 
     assert [f"the output was not kept: {reasons['output']}"] == none.warnings
     assert [] == some.warnings
+
+
+# ── a trace ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class Answering(Children):
+    """Children that end as they were asked to, a trace among it."""
+
+    def __call__(self, assignment: Assignment) -> tuple[Ended, tuple[str, ...]]:
+        self.scripts.append(lambda _index: ended(scripted.answer(assignment)[1]))
+        return super().__call__(assignment)
+
+
+@pytest.mark.seed("S4.46")
+def test_a_trace_is_a_block_of_the_profile_and_lies_in_the_folder(tmp_path: Path) -> None:
+    profile = measured(attempt(tmp_path, instruments=("trace",)), Answering())
+
+    assert schema.Traced(iterations=3, bytes=len(scripted.TRACED)) == profile.trace
+    trace = folders.trace(tmp_path)
+    assert trace is not None
+    assert scripted.TRACED == trace.read_bytes()
+    beside = schema.decode((tmp_path / folders.CAPTURED).read_bytes(), schema.Captured)
+    assert ([10, 20], [30, 31, 32]) == (beside.plain_ns, beside.traced_ns)
+    assert schema.decode(schema.encode(profile), Profile) == profile
+
+
+def test_an_attempt_that_is_resumed_has_its_trace_all_the_same(tmp_path: Path) -> None:
+    """A worker died when all was measured, before anything was sent."""
+    asked = attempt(tmp_path, instruments=("trace",))
+    first = measured(asked, Answering())
+    (tmp_path / folders.CAPTURED).unlink()
+
+    again = measured(asked, Children())
+
+    assert first.trace == again.trace
+    assert folders.trace(tmp_path) is not None
+
+
+def test_a_trace_that_could_not_be_had_is_null_with_its_reason(tmp_path: Path) -> None:
+    """A graph of ONNX Runtime, or a single step beyond the limit: the profile is one."""
+    why = "not_supported: a graph runs outside of torch's profiler"
+
+    def without(_index: int) -> Ended:
+        return ended(make.instrumented(layers=None, cost=None, reasons={"trace": why}))
+
+    profile, _ = run(tmp_path, good, good, good, without, instruments=("trace",))
+
+    assert (None, why) == (profile.trace, profile.null_reasons["trace"])
+    assert ("ok", None) == (profile.status, folders.trace(tmp_path))
+
+
+def test_an_instrumented_child_that_dies_leaves_no_trace(tmp_path: Path) -> None:
+    """Also where the file of it is there: nobody knows how much of it."""
+
+    class Dying(Answering):
+        def __call__(self, assignment: Assignment) -> tuple[Ended, tuple[str, ...]]:
+            said = super().__call__(assignment)
+            dead = ended(None, exit_code=None, signal="SIGSEGV")
+            return (dead, ()) if assignment.instruments else said
+
+    profile = measured(attempt(tmp_path, instruments=("trace",)), Dying())
+
+    assert (tmp_path / folders.INSTRUMENTED / TRACE).exists()
+    assert (None, None) == (profile.trace, folders.trace(tmp_path))
+    assert "phase_failed: crashed in phase latency" == profile.null_reasons["trace"]
+    assert isinstance(profile.latency, schema.Latency)
+
+
+def test_a_profile_says_nothing_of_a_trace_that_nobody_asked_for(tmp_path: Path) -> None:
+    """Nor is anything beside it left."""
+    profile = measured(attempt(tmp_path, instruments=("layers", "flops")), Answering())
+
+    assert (UNSET, False) == (profile.trace, (tmp_path / folders.CAPTURED).exists())
+    assert "trace" not in profile.null_reasons
 
 
 # ── the instrumented child ───────────────────────────────────────────────────────────────────────

@@ -1,23 +1,26 @@
 """What an attempt leaves is packed under its digests, the profile last, equal as equal bytes."""
 
+import dataclasses
 import gzip
 import hashlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from farm import identity, schema
-from farm.schema import Failure, Profile
+from farm.schema import Captured, Failure, Profile, Traced
 from farm.store import card_key
 from tests.workers import make
-from tests.workers.scripted import Child, order
+from tests.workers.scripted import TRACED, Child, order
 from tests.workers.test_station import Bench
+from workers.launch import Ended
 from workers.packing import artifacts, pack
-from workers.record import OUTPUT
+from workers.record import OUTPUT, TRACE, Assignment
 
 
 @pytest.fixture
@@ -111,6 +114,58 @@ def test_what_more_than_ten_repeats_printed_is_in_their_order(tmp_path: Path) ->
 
 def test_an_attempt_that_left_nothing_has_no_artefacts(tmp_path: Path) -> None:
     assert [] == artifacts(tmp_path)
+
+
+TRACING = make.order(1, layers=False, flops=False, trace=True)
+
+
+class Broke(Child):
+    """Its trace was written, and what was timed beside it broke."""
+
+    def __call__(self, assignment: Assignment, **how: Any) -> Ended:
+        ended = super().__call__(assignment, **how)
+        if not assignment.instruments or ended.record is None:
+            return ended
+        reasons = {"trace": "phase_failed: RuntimeError: no"}
+        return dataclasses.replace(ended, record=replace(ended.record, trace=None, reasons=reasons))
+
+
+@pytest.mark.seed("S4.46")
+def test_a_trace_is_packed_with_what_was_found_beside_it(bench: Bench) -> None:
+    """Each under its digest, and the profile names both; the trace is compressed."""
+    profile = bench.measure(Child(), TRACING)
+
+    page, contents = packed(bench, profile)
+
+    named = schema.decode(contents[-1], Profile)
+    assert Traced(iterations=3, bytes=len(TRACED)) == named.trace
+    held = {each.key: data for each, data in zip(page.goods, contents, strict=True)}
+    packed_trace, beside = (held[named.artifacts[name].key] for name in ("trace", "captured"))
+    assert TRACED == gzip.decompress(packed_trace)
+    assert named.artifacts["trace"].key.endswith(".json.gz")
+    assert [30, 31, 32] == schema.decode(beside, Captured).traced_ns
+
+
+def test_a_packed_trace_has_equal_bytes_whenever_it_is_packed(bench: Bench) -> None:
+    """No time of day stands in it."""
+    bench.measure(Child(), TRACING)
+
+    first, again = (
+        {kind: data for kind, _, data in artifacts(bench.folder)}["trace"] for _ in range(2)
+    )
+
+    assert (first, b"\0" * 4) == (again, first[4:8])
+
+
+def test_an_attempt_whose_trace_broke_packs_none(bench: Bench) -> None:
+    """Its file is there, and the profile says why it does not count."""
+    profile = bench.measure(Broke(), TRACING)
+
+    kinds = {kind for kind, _, _ in artifacts(bench.folder)}
+
+    assert (bench.folder / "instrumented" / TRACE).exists()
+    assert (None, {"samples", "log"}) == (profile.trace, kinds)
+    assert "phase_failed: RuntimeError: no" == profile.null_reasons["trace"]
 
 
 def test_equal_artefacts_have_equal_bytes(bench: Bench) -> None:

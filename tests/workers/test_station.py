@@ -15,7 +15,7 @@ from farm.schema import Inputs, Model, Order, Profile
 from farm.store import LocalStore, NotFound
 from tests.workers import make
 from tests.workers.scripted import Child, order
-from workers import lease
+from workers import folders, lease
 from workers.host import Host
 from workers.measure import Interrupted
 from workers.station import Station
@@ -159,6 +159,21 @@ def test_a_stop_ends_the_wait_for_a_device_that_somebody_else_holds(bench: Bench
 
     assert [] == child.asked
     lease.Lock(bench.station.lock_dir / "cpu-0.lease", what="it").release()
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_sweep_traces_where_that_was_asked(bench: Bench, wanted: bool) -> None:
+    """`measure.trace: true`; the instrumented child is told, and clean ones never."""
+    child = Child()
+
+    found = bench.measure(child, make.order(2, trace=wanted))
+
+    told = ("layers", *(["trace"] if wanted else []), "flops")
+    assert [(), (), told] == [each.instruments for each in child.asked]
+    assert (wanted, wanted) == (
+        isinstance(found.trace, schema.Traced),
+        folders.trace(bench.folder) is not None,
+    )
 
 
 # ── what a job brings along ──────────────────────────────────────────────────────────────────────

@@ -177,7 +177,7 @@ def completions(
     """
     events = [device.event() for _ in range(count + 1)]
     device.synchronize()
-    began = clock()
+    began, y = clock(), None
     device.record(events[0])
     for queued, event in enumerate(events[1:], start=1):
         y = step()

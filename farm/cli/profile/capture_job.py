@@ -1,6 +1,6 @@
 """What `farm profile run` and `infer` ask for: one job, its pipeline, and where it is measured."""
 
-import re
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -9,7 +9,8 @@ from msgspec import UNSET, UnsetType, structs
 
 from farm import models, once
 from farm.captures import dataset, images
-from farm.errors import NoResult, Refused, did_you_mean
+from farm.cli.group import as_option
+from farm.errors import NoResult, Refused
 from farm.reading import Document, short
 from farm.schema import Asked, Capture, Data, Effort, Job, Tensor
 from farm.sweep import Sweep, expand
@@ -20,12 +21,12 @@ DETECTOR: Final = "detector"
 _DEFAULT: Final = "detector-t"
 # A slow model is captured all the same; whoever has enough of it presses Ctrl-C.
 _PATIENCE_S: Final = 7 * 86_400
-_OPTION: Final = re.compile(r"([a-z][a-z_-]*)=(.+)", re.DOTALL)
 _DRIVER: Final = Path("/dev/nvidiactl")
 
 
 class Words(NamedTuple):
-    """What was asked in words. flags: the options of the verb; given: those that a person gave.
+    """What was asked in words. options: of the verb, as `farm.cli.group.options`; given: those of
+    them that a person gave, as Python spells them.
 
     what: DATA of a training or SOURCE of an inference, None for what comes along. warmup, steps:
     iterations before and in the window. autocast: whether it was asked for, and its dtype.
@@ -50,12 +51,15 @@ class Words(NamedTuple):
     max_det: int = 300
     trace: bool = True
     experimental: bool = False
-    flags: tuple[str, ...] = ()
+    options: Mapping[str, bool] = {}
     given: frozenset[str] = frozenset()
 
 
 class Wanted(NamedTuple):
-    """A job and its pipeline. device: of the worker. notes: what is not done as it was asked."""
+    """A job and its pipeline. device: of the worker. notes: what is not done as it was asked.
+
+    unused: options that the model has no use for, as far as that is known before it is loaded.
+    """
 
     job: Job
     effort: Effort
@@ -64,6 +68,7 @@ class Wanted(NamedTuple):
     device: str
     config: Mapping[str, Setting]
     notes: tuple[str, ...]
+    unused: tuple[str, ...] = ()
 
 
 def wanted(words: Words, *, root: Path, has_gpu: bool | None = None) -> Wanted:
@@ -73,7 +78,7 @@ def wanted(words: Words, *, root: Path, has_gpu: bool | None = None) -> Wanted:
     makes no sense, NoResult where the GPU that was asked for is certainly not here.
     """
     _check_word(words, root)
-    device = _device(words, here=_DRIVER.exists() if has_gpu is None else has_gpu)
+    device = one_device(words.device)
     on_gpu = device.startswith("cuda")
     notes = _check_device(words, on_gpu=on_gpu)
     data = _data(words, root)
@@ -81,6 +86,8 @@ def wanted(words: Words, *, root: Path, has_gpu: bool | None = None) -> Wanted:
     resolved = models.resolve(_reference(words), root=root)
     inputs, imgsz = _inputs(resolved, words)
     _check_kind(words, resolved, pictures=bool(pictures), imgsz=imgsz)
+    if on_gpu and not (_DRIVER.exists() if has_gpu is None else has_gpu):
+        raise _no_device(device)  # at last: what makes no sense does so on every machine
     job, effort = _job(words, resolved, inputs, root=root, on_gpu=on_gpu)
     capture = Capture(
         data=data,
@@ -97,7 +104,8 @@ def wanted(words: Words, *, root: Path, has_gpu: bool | None = None) -> Wanted:
         experimental=words.experimental,
     )
     config = _config(words, capture, on_gpu=on_gpu)
-    return Wanted(job, effort, resolved, capture, device, config, notes)
+    unused = () if words.weights == _DEFAULT else ("size",)
+    return Wanted(job, effort, resolved, capture, device, config, notes, unused)
 
 
 def asked(found: Wanted, *, folder: Path) -> Asked:
@@ -127,26 +135,25 @@ def fitting(found: Wanted, *, folder: Path) -> Asked:
 
 def _check_word(words: Words, root: Path) -> None:
     """Refuse `weights=x.pt` where DATA or SOURCE stands: options have dashes here (S4.2)."""
-    found = _OPTION.fullmatch(words.what or "")
-    if found is None or (root / found[0]).exists():
+    word = words.what or ""
+    hint = as_option(word, words.options)
+    if hint is None or os.path.lexists(root / word):
         return
-    name = found[1].replace("_", "-")
-    known = name in words.flags
-    hint = f"write `--{name} {found[2]}`" if known else did_you_mean(name, list(words.flags))
-    raise Refused(f"{short(found[0])} is no option", why="an option has two dashes", hint=hint)
+    hint = hint or f"`farm profile {words.kind} -h` lists the options"
+    raise Refused(f"{short(word)} is no option", why="an option has two dashes", hint=hint)
 
 
-def _device(words: Words, *, here: bool) -> str:
-    device = one_device(words.device)
-    if device.startswith("cuda") and not here:
-        what = f"no CUDA device {device.partition(':')[2] or '0'} here"
-        raise NoResult(what, why="no driver of NVIDIA is loaded", hint="--device cpu")
-    return device
+def _no_device(device: str) -> NoResult:
+    what = f"no CUDA device {device.partition(':')[2] or '0'} here"
+    return NoResult(what, why="no driver of NVIDIA is loaded", hint="--device cpu")
 
 
 def _check_device(words: Words, *, on_gpu: bool) -> tuple[str, ...]:
+    """Return what is not done as it was asked; Refused for what means nothing there."""
+    if words.batch == 0:
+        raise Refused("--batch 0 is no batch", why="it is at least 1, or -1 for one that fits")
     if on_gpu:
-        return ()
+        return _idle(words)
     if words.batch == -1:
         why = "it is fitted to the memory of a GPU"
         raise Refused("--batch -1 means nothing on a CPU", why=why, hint="say how many items")
@@ -154,7 +161,14 @@ def _check_device(words: Words, *, on_gpu: bool) -> tuple[str, ...]:
         raise Refused("--half means nothing on a CPU", why="autocast is for CUDA", hint="--no-half")
     if words.autocast:
         return ("--amp is not applied on a CPU",)
-    return ()
+    return _idle(words)
+
+
+def _idle(words: Words) -> tuple[str, ...]:
+    """Return a note of the dtype that autocast would compute in, where it is off."""
+    if "amp_dtype" not in words.given or words.autocast:
+        return ()
+    return ("--amp-dtype is for --half, which is off",)
 
 
 def _data(words: Words, root: Path) -> Data | UnsetType:
@@ -164,6 +178,8 @@ def _data(words: Words, root: Path) -> Data | UnsetType:
 def _images(words: Words, root: Path) -> tuple[str, ...]:
     if words.kind == "run" or words.what is None:
         return ()
+    if not words.what:
+        raise Refused("no file ''", hint="without SOURCE, an image that comes along is taken")
     return tuple(str(each.absolute()) for each in images.found(root / words.what))
 
 

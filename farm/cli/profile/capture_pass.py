@@ -5,11 +5,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import structs
+
 from farm import once, schema
 from farm.cli.profile import capture_job
 from farm.cli.profile.capture_job import Wanted, Words
 from farm.errors import NoResult, Refused
-from farm.schema import Captured, Failure, Profile, Quality
+from farm.report.words import flag
+from farm.schema import INVALIDATING, Captured, Failure, Profile, Quality
 from farm.trace import captured, trials
 from farm.trace.analysis.record import Analysis
 from farm.trace.reading import reader
@@ -35,36 +38,47 @@ class Taken(NamedTuple):
     found: Analysis
 
 
-def taken(words: Words, *, root: Path, measure: "Measure", say: Say, warn: Say) -> Taken:
+def taken(
+    words: Words,
+    *,
+    root: Path,
+    measure: "Measure",
+    say: Say,
+    warn: Say,
+    has_gpu: bool | None = None,
+) -> Taken:
     """Return the profile of a capture, written into its folder of the project.
 
-    measure: as `once.measure`. say, warn: hear how it goes, and what is not as it was asked. What
-    may be refused before anything is measured is refused then. Files that are there are replaced
-    whole. Raises Bad if model or data fail, NoResult where the device is not here or the data do
-    not fill the window; no file is written then.
+    measure: as `once.measure`. say, warn: hear how it goes, and what is not as it was asked.
+    has_gpu: as of `capture_job.wanted`. What may be refused before anything is measured is refused
+    then. Files that are there are replaced whole. Raises Bad if model or data fail, NoResult where
+    the device is not here or the data do not fill the window; nothing of that trial is written
+    then, and no document of all.
     """
-    wanted = capture_job.wanted(words, root=root)
+    wanted = capture_job.wanted(words, root=root, has_gpu=has_gpu)
     if words.batch == -1:
         words = words._replace(batch=_fitted(wanted, measure=measure, say=say))
-        wanted = capture_job.wanted(words, root=root)
+        wanted = capture_job.wanted(words, root=root, has_gpu=has_gpu)
     kind, repeat_file = _FOLDERS[words.kind]
     names = [kind] if words.repeat == 1 else [f"{kind}_{each}" for each in range(words.repeat)]
     folders = [words.project / each for each in names]
-    for each in folders:
-        write(each / PROFILE, (), trial=True)
+    path = words.project / repeat_file
+    for each in [folder / name for folder in folders for name in (TRACE, PROFILE)]:
+        write(each, (), trial=True)
+    if words.repeat > 1:
+        write(path, (), trial=True)
     for note in wanted.notes:
         warn(note)
-    found = []
+    found: list[Analysis] = []
     for number, folder in enumerate(folders, start=1):
         if words.repeat > 1:
             say(f"trial {number} of {words.repeat}")
         found.append(_trial(wanted, folder, measure=measure, say=say))
-    _warn(found[-1], words, warn)
+    _warn(found[-1], words, warn, said=wanted.notes)
     if words.repeat == 1:
         return Taken(folders[0] / PROFILE, found[0])
     files = [str(each / PROFILE) for each in folders]
     whole = trials.together(found, files=files)
-    path = words.project / repeat_file
     _write(path, [schema.encode(whole)], say)
     return Taken(path, whole)
 
@@ -83,8 +97,8 @@ def _trial(wanted: Wanted, folder: Path, *, measure: "Measure", say: Say) -> Ana
     """Measure once and write the files of this trial."""
     with TemporaryDirectory(prefix="farm-capture-") as name:
         whole = _measured(wanted, Path(name), measure=measure, say=say)
-        beside = schema.decode((whole.folder / "captured.json").read_bytes(), Captured)
         trace = whole.folder / "trace.json"
+        beside = _beside(wanted, whole, traced=trace.exists())
         found = _analysis(wanted, whole, beside, trace, shown=str(folder / TRACE))
         if trace.exists():
             with trace.open("rb") as file:
@@ -94,6 +108,17 @@ def _trial(wanted: Wanted, folder: Path, *, measure: "Measure", say: Say) -> Ana
             say(f"removed {folder / TRACE}, which was of an earlier capture")
     _write(folder / PROFILE, [schema.encode(found)], say)
     return found
+
+
+def _beside(wanted: Wanted, measured: "Measured", *, traced: bool) -> Captured:
+    """Return what was found beside the trace, with what was known before, and whether it failed."""
+    found = schema.decode((measured.folder / "captured.json").read_bytes(), Captured)
+    notes = [*wanted.notes, *found.notes]
+    if wanted.capture.trace and not traced:
+        why = measured.profile.null_reasons.get("trace", "the worker left none")
+        notes.append(f"no trace was kept: {why}")
+    unused = list(dict.fromkeys([*wanted.unused, *found.unused]))
+    return structs.replace(found, notes=notes, unused=unused)
 
 
 def _measured(wanted: Wanted, folder: Path, *, measure: "Measure", say: Say) -> "Measured":
@@ -107,7 +132,8 @@ def _measured(wanted: Wanted, folder: Path, *, measure: "Measure", say: Say) -> 
         if not isinstance(quality, Quality) or quality.validity != "invalid":
             break
         if tried == 1:
-            say(f"{', '.join(quality.flags)}: it is taken once more")
+            why = [flag(each) for each in quality.flags if each in INVALIDATING]
+            say(f"{', '.join(why)}: it is taken once more")
     return measured
 
 
@@ -139,8 +165,11 @@ def _check(profile: Profile) -> None:
         raise Refused(failure.message, hint=failure.hint)
 
 
-def _warn(found: Analysis, words: Words, warn: Say) -> None:
-    """Tell which options had no use, as far as somebody gave them, and what else is to be known."""
+def _warn(found: Analysis, words: Words, warn: Say, *, said: Iterable[str]) -> None:
+    """Tell which options had no use, as far as somebody gave them, and what else is to be known.
+
+    said: what was told before.
+    """
     unused = found.config.get("unused")
     idle = [each for each in unused if each in words.given] if isinstance(unused, list) else []
     if idle:
@@ -148,7 +177,8 @@ def _warn(found: Analysis, words: Words, warn: Say) -> None:
         warn(f"{found.model} has no use for {named}")
     notes = found.config.get("notes")
     for each in notes if isinstance(notes, list) else []:
-        warn(each)
+        if each not in said:
+            warn(each)
 
 
 def _write(path: Path, pieces: Iterable[bytes], say: Say) -> None:

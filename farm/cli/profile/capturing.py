@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from farm.cli import candidates, completing
-from farm.cli.group import verb
+from farm.cli.group import options, verb
 from farm.cli.talk import Talk, current_folder
 
 if TYPE_CHECKING:
@@ -106,26 +106,14 @@ def _warmup(default: int) -> Callable[[F], F]:
     help="Train a model of your own that brings no loss: on a stand-in.",
 )
 @click.pass_context
-def run(ctx: click.Context, /, data: str, amp: bool, allow_experimental: bool, **more: Any) -> None:
+def run(ctx: click.Context, /, **_: Any) -> None:
     """Profile a short training on DATA: where a step's time goes, and what limits it.
 
     DATA is `synthetic` (endless), synthetic-N (N generated images), a dataset YAML, or
     MODULE:FUNCTION that yields batches. One pass over it has to hold warm-up and steps. Nothing is
     learnt: the learning rate is 0, so that every step is like the last.
     """
-    from farm.cli.profile.capture_job import Words
-
-    _capture(
-        ctx,
-        Words(
-            kind="run",
-            what=data,
-            autocast=amp,
-            dtype="float16",
-            experimental=allow_experimental,
-            **_words(ctx, more),
-        ),
-    )
+    _capture(ctx, words(ctx))
 
 
 @verb(
@@ -187,28 +175,34 @@ def run(ctx: click.Context, /, data: str, amp: bool, allow_experimental: bool, *
 @_device
 @_project
 @click.pass_context
-def infer(ctx: click.Context, /, source: str | None, half: bool, **more: Any) -> None:
+def infer(ctx: click.Context, /, **_: Any) -> None:
     """Profile an inference on SOURCE: latency, throughput, stages, and what limits it.
 
     SOURCE is an image or a folder of images, PPM, PGM, NPY or NPZ, and JPEG and PNG where Pillow is
     installed; without it an image that comes along is taken.
     """
+    _capture(ctx, words(ctx))
+
+
+def words(ctx: click.Context) -> "Words":
+    """Return what a command line of either verb asks for, and which of its options it gave."""
     from farm.cli.profile.capture_job import Words
 
-    _capture(ctx, Words(kind="infer", what=source, autocast=half, **_words(ctx, more)))
-
-
-def _words(ctx: click.Context, more: dict[str, Any]) -> dict[str, Any]:
-    """Return the other options by their names, and which of all somebody gave."""
-    params = [each for each in ctx.command.params if each.param_type_name == "option"]
-    names = tuple(part.lstrip("-") for each in params for part in each.opts)
+    params = [each for each in ctx.command.params if isinstance(each, click.Option)]
     given = frozenset(
-        name
+        each.opts[0].lstrip("-").replace("-", "_")
         for each in params
-        if (name := each.opts[0].lstrip("-").replace("-", "_"))
-        and ctx.get_parameter_source(str(each.name)) is not ParameterSource.DEFAULT
+        if ctx.get_parameter_source(str(each.name)) is not ParameterSource.DEFAULT
     )
-    return {**more, "project": Path(more["project"]), "flags": names, "given": given}
+    more = ctx.params | {"project": Path(ctx.params["project"])}
+    if "data" in more:
+        named = {"data": "what", "amp": "autocast", "allow_experimental": "experimental"}
+        own: dict[str, Any] = {"kind": "run", "dtype": "float16"}
+    else:
+        named = {"source": "what", "half": "autocast"}
+        own = {"kind": "infer"}
+    own |= {named.get(name, name): each for name, each in more.items()}
+    return Words(**own, options=options(ctx.command), given=given)
 
 
 def _capture(ctx: click.Context, words: "Words") -> None:

@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from msgspec import UNSET
+
 from farm.cli.profile import trace_views
 from farm.report import inks, words
 from farm.report.table import Table
@@ -140,11 +142,24 @@ def _step(found: Analysis) -> list[Fact]:
 def _captured(found: Analysis, cv: float | None) -> Iterable[str]:
     """Yield the step of a capture: of plain steps, and what it took under the profiler."""
     count, slower = _float(found, "plain_steps"), _float(found, "trace_overhead")
-    yield f"{words.number(found.step_ms)} ms, median of {words.whole(count)} plain steps"
-    if cv is not None:
+    median = f"median of {words.whole(count)} plain steps"
+    if found.aggregation is UNSET:
+        yield f"{words.number(found.step_ms)} ms, {median}"
+    else:
+        yield f"{words.number(found.step_ms)} ms, mean of {found.aggregation.n} trials"
+        yield from _deviation(found, "step_ms", " ms")
+        yield f"each the {median}"
+    if cv is not None and found.aggregation is UNSET:
         yield f"sample deviation {words.percent(cv)} %"
     if slower is not None and found.step_ms:
         yield f"{words.number(slower)} times as long when traced"
+
+
+def _deviation(found: Analysis, name: str, unit: str = "") -> Iterable[str]:
+    """Yield the sample deviation of a metric over trials, where there are several that tell it."""
+    spread = found.spread.get(name) if found.spread is not UNSET else None
+    if spread is not None and spread.std is not None:
+        yield f"sample deviation {words.number(spread.std)}{unit}, n {spread.n}"
 
 
 def _inference(found: Analysis) -> list[Fact]:
@@ -152,7 +167,7 @@ def _inference(found: Analysis) -> list[Fact]:
     why = _why(found, "img_per_s")
     item = found.config.get("item", "image")
     rate = f"{words.number(found.img_per_s)} {item}s/s" if found.img_per_s is not None else why
-    told = _said("throughput", [rate])
+    told = _said("throughput", [rate, *_deviation(found, "img_per_s")])
     if found.mode != "inference":
         return told
     points = [(each, _float(found, f"latency_{each}_ms")) for each in ("p50", "p90", "p99")]
@@ -208,7 +223,9 @@ def _host(found: Analysis) -> list[Fact]:
     if found.gpu_util is not None or found.launches_per_step:
         parts.append(f"overhead {words.number(found.host_overhead_ms_per_step)} ms")
         parts.append(f"{words.whole(found.launches_per_step)} launches")
-    return _said("host", [*parts, f"waits for data {words.number(found.dataload_ms)} ms"])
+    if found.dataload_ms is not None:
+        parts.append(f"waits for data {words.number(found.dataload_ms)} ms")
+    return _said("host", parts)
 
 
 def _memory(found: Analysis) -> list[Fact]:
@@ -239,7 +256,10 @@ def _file(found: Analysis) -> list[Fact]:
     parts += [words.count(counts["steps"], "step")] if counts.get("steps") else []
     parts += [f"repaired {name} {words.whole(n)}" for name, n in quality.repaired.items()]
     parts += [f"dropped {name} {words.whole(n)}" for name, n in quality.dropped.items()]
-    return _said("file", parts)
+    told = _said("file", parts)
+    if found.aggregation is not UNSET:
+        told += _said("trials", [found.aggregation.note])
+    return told
 
 
 def _why(found: Analysis, name: str) -> str:

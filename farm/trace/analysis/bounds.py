@@ -121,8 +121,9 @@ def _refusals(seen: Evidence) -> Iterator[Bound]:
         yield Bound("unsupported-device", why, ())
     if not seen.kernels and (seen.launch_calls or seen.on_gpu):
         why = "kernels were launched and none was recorded"
-        reason = Reason("launch_calls", seen.launch_calls, 1)
-        yield Bound("no-gpu-data", why, (reason,))
+        if not seen.launch_calls:
+            why = "it ran on a GPU and no kernel was recorded"
+        yield Bound("no-gpu-data", why, (Reason("kernels", seen.kernels, 1),))
     if not seen.steps and seen.kernels < _FEWEST_KERNELS:
         reason = Reason("kernels", seen.kernels, _FEWEST_KERNELS)
         yield Bound("too-little-data", "no step is marked and hardly anything ran", (reason,))
@@ -146,10 +147,7 @@ def _of_device(seen: Evidence) -> Iterator[_Rule]:
     pressure = "memory is taken from the device and given back in every step"
     if seen.steady:
         yield _Rule("memory-pressure", pressure, "cuda_mallocs_per_step", seen.mallocs, 5)
-    retries = "the allocator found no room and had to try again"
-    yield _Rule("memory-pressure", retries, "allocator_retries", seen.allocator_retries, 1)
-    full = "nearly all memory of the device is reserved"
-    yield _Rule("memory-pressure", full, "reserved_share", seen.reserved, 0.95)
+    yield from _of_memory(seen)
     if blame:
         yield _Rule("dataloader", _DATA, "idle_dataload", seen.idle_dataload, 0.20)
     yield from _of_stages(seen)
@@ -170,7 +168,16 @@ def _of_device(seen: Evidence) -> Iterator[_Rule]:
         yield _Rule(word, why, f"{metric}_of_idle", share, _HALF)
 
 
+def _of_memory(seen: Evidence) -> Iterator[_Rule]:
+    """Yield the rules of the allocator of a device, which a capture knows without any trace."""
+    retries = "the allocator found no room and had to try again"
+    yield _Rule("memory-pressure", retries, "allocator_retries", seen.allocator_retries, 1)
+    full = "nearly all memory of the device is reserved"
+    yield _Rule("memory-pressure", full, "reserved_share", seen.reserved, 0.95)
+
+
 def _of_host(seen: Evidence) -> Iterator[_Rule]:
+    yield from _of_memory(seen)
     yield _Rule("dataloader", _DATA, "dataload_frac", seen.dataload, 0.20)
     yield from _of_stages(seen)
     why = "the host computes in framework operators; nothing is said about a GPU"
@@ -182,7 +189,7 @@ def _of_stages(seen: Evidence) -> Iterator[_Rule]:
     forward = seen.stages.get("forward", 0.0)
     for stage in ("postprocess", "preprocess"):
         took = seen.stages.get(stage)
-        if took is not None and took >= forward:
+        if took is not None and took >= forward and seen.step_ms:
             why = f"{stage} takes longer than the model"
             yield _Rule(stage, why, f"{stage}_share", took / seen.step_ms, 0.35)
 

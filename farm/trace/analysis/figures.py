@@ -62,13 +62,12 @@ def _times(found: Gathered, host: OfHost) -> dict[str, Any]:
 
 def _captured(known: Known | None) -> dict[str, Any]:
     """Return the numbers of the clean steps, which stand in place of those of traced ones."""
+    found: dict[str, Any] = {}
     if known is None:
-        return {}
-    found: dict[str, Any] = {
-        "step_ms": known.step_ms,
-        "step_ms_cv": known.step_cv,
-        "step_ms_source": "capture",
-    }
+        return found
+    if known.step_ms is not None:
+        found |= {"step_ms": known.step_ms, "step_ms_cv": known.step_cv}
+        found["step_ms_source"] = "capture"
     if known.dataload_ms is not None:
         found |= {"dataload_ms": known.dataload_ms, "dataload_frac": known.dataload_frac}
     return found

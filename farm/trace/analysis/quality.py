@@ -60,23 +60,30 @@ def quality(found: Gathered, figures: Figures) -> Quality:
     metrics = figures.metrics
     holds = {
         "no_steps": not found.steps.start.size,
-        "few_steps": found.window.n < _FEW_STEPS,
+        **of_steps(found.window.n, metrics.step_ms_cv),
         "no_launches": found.attribution == "kernel_ts",
         "unattributed": _orphaned(found) > _UNATTRIBUTED,
         "repaired": bool(repaired),
         "truncated": tally.dropped["truncated"] > 0,
         "clipped_dur": found.launches.clipped > 0,
-        "unsteady": (metrics.step_ms_cv or 0.0) > _UNSTEADY,
         "stream_overlap": int(measures.overlaps(found).sum()) > _OVERLAP * _busy(found),
         "graph_gaps": _graph_gaps(found, figures) > _GRAPH_GAPS,
         "near_threshold": figures.bound.near,
     }
     assert holds.keys() == _OF_TRACES.keys(), "each flag has its words"
     return Quality(
-        flags=[name for name, holding in holds.items() if holding],
+        flags=[name for name in _OF_TRACES if holds[name]],
         repaired=repaired,
         dropped=dict(tally.dropped),
     )
+
+
+def of_steps(count: int, cv: float | None) -> dict[str, bool]:
+    """Return whether there are few steps, and whether they differ much; cv: None for a single one.
+
+    cv: their sample deviation over their mean.
+    """
+    return {"few_steps": count < _FEW_STEPS, "unsteady": (cv or 0.0) > _UNSTEADY}
 
 
 def _busy(found: Gathered) -> int:

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from workers import phases
 from workers.fakes import FakeClock, FakeKernels, FakeStream
-from workers.timing import gpu_time_pass, is_long_enough, pass_iterations, pipelined
+from workers.timing import (
+    completions,
+    gpu_time_pass,
+    is_long_enough,
+    pass_iterations,
+    pipelined,
+)
 
 US, MS = 1_000, 1_000_000
 
@@ -218,6 +224,38 @@ def test_the_pipelined_loop_never_waits_for_the_whole_device() -> None:
     pipelined(FakeKernels(device, host_ns=US, device_ns=MS), device, clock=device.clock)
 
     assert 1 == device.synchronized
+
+
+@pytest.mark.seed("S4.25")
+@pytest.mark.parametrize(("host_us", "pace_us"), [(10, 1_000), (900, 1_000), (3_000, 3_000)])
+def test_steps_of_a_window_last_from_one_completion_to_the_next(host_us: int, pace_us: int) -> None:
+    """On the device's clock: a host that runs ahead of it, or behind, changes nothing else."""
+    device = stream()
+    step = FakeKernels(device, host_ns=host_us * US, device_ns=MS)
+    device.launch(7 * MS)  # of before, and no part of the window
+
+    stamps = completions(step, device, 20, clock=device.clock)
+
+    assert (20, 21, 7 * MS) == (step.calls, len(stamps), stamps[0])
+    first, *others = (b - a for a, b in pairwise(stamps))
+    assert (host_us * US + MS, {pace_us * US}) == (first, set(others))
+
+
+def test_nothing_waits_for_the_device_within_a_window() -> None:
+    """Once before the first step and once behind the last: the host is all ahead of it."""
+    device, queued = stream(), []
+    step = FakeKernels(device, host_ns=US, device_ns=MS)
+
+    completions(step, device, 50, clock=device.clock, progress=queued.append)
+
+    assert (2, 50) == (device.synchronized, device.most_queued)
+    assert list(range(1, 51)) == queued
+
+
+def test_a_window_of_no_step_is_its_begin() -> None:
+    device = stream()
+
+    assert [0] == list(completions(lambda: None, device, 0, clock=device.clock))
 
 
 @pytest.mark.parametrize(

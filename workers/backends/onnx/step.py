@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from workers.backends.numbers import Array
 from workers.backends.onnx import cost, layers, session
 from workers.backends.onnx.session import Opened, Settings
 from workers.record import CostReading, TraceReading
+
+_UNUSED: Final = ("conf", "iou", "max_det", "imgsz")  # of a capture: a graph has no more stages
 
 
 class OnnxStep:
@@ -78,6 +81,7 @@ class OnnxStep:
             subnormal_share=self._subnormal_share(parameters),
             kinds={"model": "graph"},
             output_digest=self._output_digest,
+            unused=_UNUSED,
         )
 
     def check_output(self, output: object) -> list[str]:

@@ -24,7 +24,7 @@ def fitted(
     """Return a batch whose measured peak stays within a share of the memory, close to the largest.
 
     peak_at: bytes at the peak of some steps at a batch, None where they did not fit at all. Batches
-    at most double, and go where a line through two of them says that the room ends; from one that
+    at most double, and go where a line through the last two says that the room ends; from one that
     is too large they halve the way back to the last that fitted. Raises LoadFailed of kind `oom`
     if one item is too many.
     """
@@ -53,13 +53,9 @@ def _next(found: list[tuple[int, int]], room: float, *, fits: int, too_many: int
 
 
 def _foretold(found: list[tuple[int, int]], room: float) -> int:
-    """Return where a line leaves the room: through the last one, and one of half its batch.
-
-    Two that lie close together would tell more of the noise between them.
-    """
+    """Return where a line through the last two measurements leaves the room."""
     if len(found) == 1:
         return MOST
-    many, high = found[-1]
-    few, low = next(each for each in reversed(found) if 2 * each[0] <= many)
+    (few, low), (many, high) = found[-2:]
     slope = (high - low) / (many - few)
     return int(many + (room - high) / slope) if slope > 0 else MOST

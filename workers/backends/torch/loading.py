@@ -8,6 +8,7 @@ import inspect
 import signal
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
@@ -167,7 +168,7 @@ def _settle(_worker: int) -> None:
 
 
 def _of_function(data: Data, *, batch: int, imgsz: int) -> Iterator[object]:
-    function = usercode.fetch(data.reference, bundle=data.root)
+    function = _fetched(data.reference, data.root)
     if not callable(function):
         raise LoadFailed("model_error", f"{data.reference!r} cannot be called")
     made = function(**_taken(function, {"batch": batch, "imgsz": imgsz}))
@@ -181,6 +182,12 @@ def _of_function(data: Data, *, batch: int, imgsz: int) -> Iterator[object]:
             raise LoadFailed("model_error", what)
         return chain([first], source)
     return source
+
+
+@cache
+def _fetched(reference: str, root: str) -> object:
+    """Return what a reference names; a pass over its data is no reason to import it anew."""
+    return usercode.fetch(reference, bundle=root)
 
 
 def _taken(function: Callable[..., object], offer: dict[str, int]) -> dict[str, int]:

@@ -92,6 +92,10 @@ def _imports(path: Path) -> set[str]:
 
 
 def _from_file(path: Path, root: Path) -> ModuleType:
+    """Return the module of a file, which is run once: a model and its data may share one."""
+    for loaded in map(sys.modules.get, (path.stem, _beside(path))):
+        if loaded is not None and getattr(loaded, "__file__", None) == str(path):
+            return loaded
     name = _module_name(path, root)
     if "." in name:
         return importlib.import_module(name)
@@ -117,7 +121,12 @@ def _module_name(path: Path, root: Path) -> str:
         return ".".join(parts)
     # a name of the standard library, or one that torch has loaded, stays what it is
     taken = path.stem in sys.modules or not path.stem.isidentifier()
-    return "model_" + re.sub(r"\W", "_", path.stem) if taken else path.stem
+    return _beside(path) if taken else path.stem
+
+
+def _beside(path: Path) -> str:
+    """Return the name of a file whose own is taken."""
+    return "model_" + re.sub(r"\W", "_", path.stem)
 
 
 def _search_first(folders: Sequence[Path]) -> None:

@@ -8,10 +8,11 @@ from msgspec import structs
 
 from farm.cli.profile import trace_lines
 from farm.report.table import Table
-from farm.trace import opening, projecting
+from farm.trace import opening, projecting, trials
 from farm.trace.analysis.record import Analysis
 from farm.trace.importing import libreyolo
-from tests.farm.trace import g8
+from tests.farm.trace import captures, g8
+from tests.farm.trace.captures import Taken
 from tests.farm.trace.importing.made import INFERENCE
 
 FOUND = g8.analysis(g8.events())
@@ -185,6 +186,76 @@ def test_every_line_is_short_enough_for_a_narrow_terminal() -> None:
 
     for each in many:
         assert [] == [line for line in lines(g8.analysis(each)) if len(line) > 80]
+
+
+# ── captures ─────────────────────────────────────────────────────────────────────────────────────
+
+STAGES = {"preprocess": [1.0], "forward": [6.0], "postprocess": [0.5]}
+
+
+@pytest.mark.seed("S4.49", "S4.50", "S4.51")
+def test_of_a_captured_inference_it_shows_the_plain_step_percentiles_rate_and_stages() -> None:
+    found = captures.analysis(Taken(stages_ms=STAGES))
+
+    assert said(found, "step") == (
+        "10.00 ms, median of 3 plain steps · sample deviation 10 %\n1.200 times as long when traced"
+    )
+    assert "p50 20.00 ms · p90 20.80 ms · p99 22.40 ms" == said(found, "latency")
+    assert "64.00 images/s" == said(found, "throughput")
+    assert "preprocess 1.000 ms · forward 6.000 ms · postprocess 0.5000 ms" == said(found, "stages")
+    assert "– (no GPU computed)" == said(found, "peak memory")
+
+
+@pytest.mark.parametrize("item", ["vector", "sequence", "chunk"])
+def test_a_rate_is_of_what_the_model_takes(item: str) -> None:
+    made = captures.analysis(Taken())
+    found = structs.replace(made, config=made.config | {"item": item})
+
+    assert f"64.00 {item}s/s" == said(found, "throughput")
+
+
+def test_of_a_captured_training_it_shows_the_gpu_the_wait_and_the_peak() -> None:
+    events, waits = g8.events(busy=0.9), [1.0, 1.0, 1.0]
+
+    found = captures.analysis(Taken(events=events, waits_ms=waits, on_gpu=True), "train")
+
+    assert said(found, "GPU").startswith("90 % busy with kernels, 9.000 ms")
+    assert said(found, "host").endswith("waits for data 1.000 ms")
+    assert "3 GiB allocated · 4 GiB reserved" == said(found, "peak memory")
+    assert ("", "") == (said(found, "latency"), said(found, "stages"))
+
+
+def test_without_a_trace_it_says_so_and_shows_no_table() -> None:
+    found = captures.analysis(Taken(events=None, stages_ms=STAGES))
+
+    assert ("– (no trace was taken)", "") == (said(found, "GPU"), said(found, "host"))
+    assert said(found, "bound").startswith("unknown: no trace was taken")
+    assert said(found, "stages").startswith("preprocess 1.000 ms")
+    assert [] == [each for each in trace_lines.summary(found, name="t") if isinstance(each, Table)]
+
+
+def test_a_profiler_that_slowed_the_steps_is_told_in_words() -> None:
+    found = captures.analysis(Taken(stages_ms=STAGES, traced_ms=[15.0]))
+
+    assert "medium\nthe profiler made a step more than 25 % longer" == said(found, "confidence")
+
+
+@pytest.mark.seed("S4.28", "S4.29")
+def test_of_several_trials_it_says_what_is_a_mean_and_what_is_of_the_last() -> None:
+    """A median of 3 steps is none of the mean of two trials."""
+    made = [Taken(plain_ms=[ms] * 3, rate=1000 / ms, stages_ms=STAGES) for ms in (10.0, 12.0)]
+
+    found = trials.together([captures.analysis(each) for each in made], files=["a", "b"])
+
+    assert said(found, "step").startswith(
+        "11.00 ms, mean of 2 trials · sample deviation 1.414 ms, n 2\n"  # √2
+        "each the median of 3 plain steps"
+    )
+    assert "91.67 images/s · sample deviation 11.79, n 2" == said(found, "throughput")
+    assert "numbers are means over the trials" in said(found, "trials")
+    assert "of the last trial" in said(found, "trials").replace("\n", " ")
+    assert "" == said(FOUND, "trials")
+    assert [] == [line for line in lines(found) if len(line) > 80]
 
 
 # ── what-if ──────────────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farm.trace.analysis.figures import Figures, figures
+from farm.trace.analysis.known import Known
 from tests.farm.trace import g8
 from tests.farm.trace.analysis.traces import (
     COMM,
@@ -11,6 +13,7 @@ from tests.farm.trace.analysis.traces import (
     PLAIN_GEMM,
     call,
     copy,
+    gathered,
     kernel,
     launch,
     launched,
@@ -214,3 +217,52 @@ def test_a_share_of_exactly_a_fifth_reaches_a_threshold_of_a_fifth(n: int, part:
 
     assert "dataloader" == found.bound.word
     assert 0.2 == found.bound.reasons[0].value
+
+
+# ── what a capture knows better ──────────────────────────────────────────────────────────────────
+
+
+def captured(events: list[g8.Event], known: Known) -> Figures:
+    return figures(gathered(events), known)
+
+
+def test_the_plain_step_of_a_capture_stands_before_the_traced_one() -> None:
+    """Shares are those of the traced steps, whose mean is 10 ms."""
+    found = captured(g8.events(), Known(8.0, 20, step_cv=0.03)).metrics
+
+    assert (8.0, 0.03, "capture") == (found.step_ms, found.step_ms_cv, found.step_ms_source)
+    assert (10.0, 0.5) == pytest.approx((found.step_ms_mean, found.gpu_util))
+    assert 3.0 == pytest.approx(found.host_overhead_ms)
+
+
+def test_a_capture_without_a_plain_step_leaves_that_of_the_trace() -> None:
+    found = captured(g8.events(), Known(None)).metrics
+
+    assert (10.0, "gpu_period") == (found.step_ms, found.step_ms_source)
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [(Known(10.0), 2.5), (Known(10.0, dataload_ms=0.5, dataload_frac=0.05), 0.5)],
+)
+def test_the_clean_wait_for_data_stands_before_the_traced_one(
+    known: Known, expected: float
+) -> None:
+    """An inference loads none, so what its spans tell is left."""
+
+    def of_step(_: int, start: float) -> list[dict[str, object]]:
+        return [span("step/dataload", start, 2500), op("aten::add", start, 100)]
+
+    found = captured(repeated(4, 10_000, of_step), known)
+
+    assert expected == pytest.approx(found.metrics.dataload_ms)
+    assert ("dataloader" if expected == 2.5 else "cpu") == found.bound.word
+
+
+@pytest.mark.seed("S4.67")
+def test_allocations_in_the_steps_of_a_capture_are_those_of_steady_ones() -> None:
+    """They come after its warm-up, so one step in the trace is enough to tell."""
+    one = g8.events(steps=1, busy=0.9, mallocs=6)
+
+    assert "memory-pressure" == captured(one, Known(10.0)).bound.word
+    assert "memory-pressure" != seen(one).figures.bound.word

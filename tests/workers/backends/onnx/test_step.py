@@ -7,7 +7,7 @@ from onnx import TensorProto
 from farm.schema import Tensor
 from tests.farm.graphs import drawn
 from tests.farm.graphs.drawn import FLOAT, INT64, node
-from workers.backends import LoadFailed
+from workers.backends import LoadFailed, NotOffered, TraceAsk
 
 X = {"x": Tensor(shape=("batch", 4))}
 
@@ -49,6 +49,29 @@ def test_a_step_knows_what_it_ran_as(ask, load, tmp_path):
     assert {"model": "graph"} == facts.kinds
     assert 0.0 == facts.subnormal_share
     assert (None, None, None) == (step.sync, step.compiles, step.accelerator)
+
+
+def test_a_graph_is_a_forward_pass_that_no_profiler_of_torch_sees(ask, load, tmp_path):
+    """A trace of it is null, and the options of a pipeline have no use."""
+    drawn.mlp(tmp_path / "net.onnx")
+    step = load(ask())
+    asked = TraceAsk(
+        iterations=1,
+        warmup=1,
+        timed=1,
+        file=tmp_path / "trace.json",
+        limit_bytes=1,
+        clock=lambda: 0,
+        progress=lambda *_: None,
+    )
+
+    with pytest.raises(NotOffered, match="not_supported: a graph runs outside"):
+        step.trace(asked)
+
+    assert (("conf", "iou", "max_det", "imgsz"), "plain") == (
+        step.facts().unused,
+        step.facts().pipeline,
+    )
 
 
 def test_the_digest_follows_the_numbers(ask, load, tmp_path):

@@ -231,3 +231,22 @@ def test_what_a_function_raises_passes_through(given):
         given("def f():\n    return 1 / 0\n")
     with pytest.raises(ZeroDivisionError):
         list(given("import torch\ndef f():\n    yield torch.ones(1)\n    1 / 0\n"))
+
+
+def test_a_pass_over_a_functions_data_does_not_import_it_anew(tmp_path, monkeypatch):
+    """Its file may read all of the data when it is imported."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", sys.dont_write_bytecode)
+    (tmp_path / "counts_of_test_loading.py").write_text(
+        "import torch\nmade = []\ndef batches():\n    made.append(1)\n"
+        "    yield torch.ones(len(made))\n"
+    )
+    data = dataset.parsed("counts_of_test_loading.py:batches", tmp_path)
+
+    first = loading.batches(data, batch=1, imgsz=8, workers=0)
+    where = [*sys.path]
+
+    others = [loading.batches(data, batch=1, imgsz=8, workers=0) for _ in range(2)]
+
+    assert [1, 2, 3] == [len(next(each)) for each in (first, *others)]
+    assert where == sys.path

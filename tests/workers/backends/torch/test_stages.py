@@ -178,14 +178,12 @@ def test_a_second_pass_that_is_empty_is_an_end():
 
 
 def test_a_pass_is_begun_anew_on_request_and_the_old_one_ends():
-    """What loads it would go on beside the window."""
-    ended = []
+    """What loads it would go on beside the window, whoever else still holds it."""
+    passes = []
 
     def fresh():
-        try:
-            yield from "abc"
-        finally:
-            ended.append(True)
+        passes.append(each for each in "abc")
+        return passes[-1]
 
     feed = Feed(fresh, clock=FakeClock(), again=False, ended=lambda _: LookupError())
     feed.restart()
@@ -193,4 +191,4 @@ def test_a_pass_is_begun_anew_on_request_and_the_old_one_ends():
 
     feed.restart()
 
-    assert ("a", [True], "a") == (first, ended, feed(None))
+    assert ("a", [], "a") == (first, [*passes[0]], feed(None))

@@ -205,3 +205,14 @@ def test_an_installed_module_is_read_and_not_run(child):
     )
 
     assert "numpy torch False\n" == said
+
+
+def test_a_file_is_run_once_whatever_is_taken_from_it(bundle, load):
+    """A model and its data may share one, and with it their classes."""
+    text = "made = []\ndef build(): return made\ndef batches(): return made\n"
+    for name in ("once.py", "json.py", "two words.py"):
+        root = str(bundle({name: text}))
+
+        found = [usercode.fetch(f"{name}:{each}", bundle=root) for each in ("build", "batches")]
+
+        assert found[0]() is found[1]()
