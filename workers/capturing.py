@@ -3,12 +3,9 @@
 from array import array
 from itertools import pairwise
 
-from msgspec import structs
-
-from farm.schema import Capture, Data
+from farm.schema import Capture
 from workers import phases
 from workers.bench import Samples
-from workers.record import Edge
 from workers.running import Run
 from workers.timing import completions, without_collector
 
@@ -25,8 +22,6 @@ def window(run: Run, asked: Capture) -> None:
         before = bench.probe.edge()
         stamps = _stamps(run, asked.steps)
         after = bench.probe.edge()
-    if _has_loaders(asked):
-        before, after = _unjudged(before), _unjudged(after)
     _note(run.samples, stamps)
     found.update(
         latency_edges=(before, after),
@@ -37,21 +32,6 @@ def window(run: Run, asked: Capture) -> None:
         timer_floor_ns=phases.timer_floor_ns(bench.clock),
         memory=phases.peaks(bench),
     )
-
-
-def _has_loaders(asked: Capture) -> bool:
-    """Whether processes of this step's own load its data."""
-    images = isinstance(asked.data, Data) and asked.data.kind != "callable" and asked.imgsz
-    return bool(images and asked.workers)
-
-
-def _unjudged(edge: Edge) -> Edge:
-    """Return the evidence without the waiting for a core: the loaders run on the same cores.
-
-    With 2 of them on one core every window on a CPU had waited for more than 2 % of its time, which
-    says nothing of other work.
-    """
-    return structs.replace(edge, wait_ns=None, psi_some_us=None)
 
 
 def _stamps(run: Run, steps: int) -> "array[int]":

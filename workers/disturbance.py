@@ -4,7 +4,7 @@ Involuntary switches separate nothing and are not judged; an unknown reading nev
 (`measurement.md` §8).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from workers.record import Edge
 
@@ -12,9 +12,13 @@ WAIT_LIMIT, STEAL_LIMIT, PSI_LIMIT = 0.02, 0.005, 0.02
 
 
 def of_pass(
-    edges: tuple[Edge, Edge] | None,
+    edges: tuple[Edge, Edge] | None, *, loaders: int = 0, neighbours: Sequence[str] = ()
 ) -> tuple[dict[str, float | None], list[str]]:
-    """Return the shares of waiting, stolen and pressured time over the pass, and their flags."""
+    """Return the shares of waiting, stolen and pressured time over the pass, and their flags.
+
+    loaders: processes of its own that load data on the same cores. Waiting may be for these then,
+    and is contention only where neighbours used the cores too.
+    """
     shares: dict[str, float | None] = dict.fromkeys(("wait_share", "steal_share", "psi_share"))
     if edges is None:
         return shares, ["contention_unknown"]
@@ -29,19 +33,18 @@ def of_pass(
     pressed = _grown(a.psi_some_us, b.psi_some_us)
     if pressed is not None and b.at_ns > a.at_ns:
         shares["psi_share"] = 1000 * pressed / (b.at_ns - a.at_ns)
-    return shares, _doubts(a, b, shares)
+    return shares, _doubts(a, b, shares, alone=loaders == 0 or bool(neighbours))
 
 
-def _doubts(a: Edge, b: Edge, shares: Mapping[str, float | None]) -> list[str]:
+def _doubts(a: Edge, b: Edge, shares: Mapping[str, float | None], *, alone: bool) -> list[str]:
     wait, steal, psi = shares["wait_share"], shares["steal_share"], shares["psi_share"]
+    waited = wait > WAIT_LIMIT if wait is not None else (psi or 0.0) > PSI_LIMIT
+    taken = steal is not None and steal > STEAL_LIMIT
     flags = []
-    if (
-        (wait is not None and wait > WAIT_LIMIT)
-        or (steal is not None and steal > STEAL_LIMIT)
-        or (_grown(a.nr_throttled, b.nr_throttled) or 0) > 0
-        or (wait is None and psi is not None and psi > PSI_LIMIT)
-    ):
+    if taken or (_grown(a.nr_throttled, b.nr_throttled) or 0) > 0 or (waited and alone):
         flags.append("contended")
+    elif waited:
+        flags.append("own_loaders")
     if wait is None and psi is None:
         flags.append("contention_unknown")
     if _grown(a.heat_throttles, b.heat_throttles):

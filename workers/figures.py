@@ -6,6 +6,7 @@ a note; the worst effect of the repeats that count is the validity of the profil
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,9 +64,10 @@ class Taken:
 def taken(record: Record, arrays: Arrays, *, batch: int, neighbours: tuple[str, ...]) -> Taken:
     """Return the figures of one repeat from its record and its sample arrays (ns)."""
     samples = np.asarray(arrays["latency_ns"], dtype=np.float64) / 1e6
-    shares, doubts = disturbance.of_pass(record.latency_edges)
+    judged = partial(disturbance.of_pass, loaders=record.loaders, neighbours=neighbours)
+    shares, doubts = judged(record.latency_edges)
     if record.throughput_edges is not None:  # a neighbour may come when the latency is done
-        doubts += disturbance.of_pass(record.throughput_edges)[1]
+        doubts += judged(record.throughput_edges)[1]
     values = _values(record, samples, batch) | _compiling(record) | shares
     reasons = _WHY_NULL | dict.fromkeys(shares, "not_supported")
     if "throughput" in record.reasons:

@@ -139,6 +139,7 @@ def note_facts(run: Run) -> None:
         subnormal_share=facts.subnormal_share,
         output_digest=facts.output_digest,
         waits_ns=list(facts.waits_ns),
+        loaders=facts.loaders,
         pipeline=facts.pipeline,
         unused=list(facts.unused),
         notes=list(facts.notes),

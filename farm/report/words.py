@@ -27,6 +27,7 @@ FLAGS: Final = {
     "pass_failed": "the model failed in a pass after the latency was taken",
     "too_many_threads": "the model ran more threads than it was given cores",
     "contended": "other work ran on its cores",
+    "own_loaders": "its loader processes and its step shared the cores",
     "contention_unknown": "nothing tells whether other work ran on its cores",
     "denormals": "the numbers are partly subnormal, which some chips compute slowly",
     "drifting": "the times drifted by more than 2 %",

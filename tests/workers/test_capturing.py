@@ -10,7 +10,7 @@ from farm.schema import Capture, Data, Protocol
 from tests.workers import make
 from tests.workers.clockwork import MS, FakeDevice, Machine, bench
 from tests.workers.test_repeat import Step
-from workers import capturing, disturbance, repeat
+from workers import capturing, repeat
 from workers.fakes import FakeKernels
 from workers.figures import taken, throughput
 from workers.record import Assignment
@@ -131,35 +131,6 @@ def test_the_throughput_is_that_of_the_window() -> None:
     )
 
     assert 200.0 == pytest.approx(block.throughput_items_per_s)
-
-
-@pytest.mark.parametrize(
-    ("kind", "imgsz", "workers", "flag"),
-    [
-        ("synthetic", 64, 2, "contention_unknown"),
-        ("yaml", 64, 2, "contention_unknown"),
-        ("synthetic", 64, 0, "contended"),
-        ("synthetic", 0, 2, "contended"),
-        ("callable", 64, 2, "contended"),
-    ],
-)
-def test_a_step_that_waits_for_its_own_loaders_is_not_disturbed_by_others(
-    kind: Any, imgsz: int, workers: int, flag: str
-) -> None:
-    """They run on its cores, so that nobody can tell; without them it was somebody else."""
-    machine = Machine(lambda _i: MS)
-    run, _ = run_of(machine)
-    data = Data(kind=kind, word="d")
-    capture = Capture(data=data, imgsz=imgsz, workers=workers, steps=10)
-
-    def waiting() -> object:
-        machine.waited += MS
-        return machine.step()
-
-    run.bench.step = waiting
-    capturing.window(run, capture)
-
-    assert [flag] == disturbance.of_pass(run.found["latency_edges"])[1]
 
 
 def test_no_collector_runs_within_a_window(tmp_path: Path) -> None:

@@ -10,13 +10,18 @@ from workers.record import Record
 
 
 def taken(
-    index: int = 0, center_ms: float = 10.0, *, by: Record | None = None, **of: float
+    index: int = 0,
+    center_ms: float = 10.0,
+    *,
+    by: Record | None = None,
+    neighbours: tuple[str, ...] = ("yes (pid 7), 98 % of a core",),
+    **of: float,
 ) -> Taken:
     return figures.taken(
         by or record(index),
         arrays(center_ms, seed=index, **of),  # type: ignore[arg-type]
         batch=4,
-        neighbours=("yes (pid 7), 98 % of a core",),
+        neighbours=neighbours,
     )
 
 
@@ -69,6 +74,25 @@ def test_a_neighbour_of_the_throughput_pass_is_seen_too() -> None:
     late = record(throughput_edges=(edge(3), edge(4, wait_ns=500_000_000)))
 
     assert ["contended"] == taken(by=late).repeat.flags
+
+
+@pytest.mark.parametrize(
+    ("after", "who", "flag"),
+    [
+        ({"wait_ns": 400_000_000}, (), "own_loaders"),
+        ({"wait_ns": 400_000_000}, ("python (pid 7), 90 % of a core",), "contended"),
+        ({"steal_ticks": 20}, (), "contended"),
+        ({"nr_throttled": 1}, (), "contended"),
+        ({"run_ns": None, "wait_ns": None, "psi_some_us": 30_000}, (), "own_loaders"),
+    ],
+)
+def test_waiting_for_its_own_loaders_is_no_contention(after, who, flag) -> None:
+    """They share its cores, and are a part of what is measured; a neighbour is not."""
+    loading = record(latency_edges=(edge(1), edge(2, **after)), loaders=8)
+
+    found = taken(by=loading, neighbours=who)
+    assert [flag] == found.repeat.flags
+    assert (flag == "contended") is found.is_invalid
 
 
 def test_a_headline_is_the_median_of_process_medians() -> None:

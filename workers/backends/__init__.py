@@ -99,7 +99,7 @@ class StepFacts:
     subnormal_share: the largest share among inputs, parameters and first output; None if the
     backend cannot tell. kinds: what the model is (module, step, fake) and what it takes.
     output_digest: of the numbers in the first output; "" while there is none. waits_ns: for the
-    data of each iteration so far. pipeline, unused, notes: as of `farm.schema.Captured`.
+    data of each iteration so far. loaders: processes of its own for that. pipeline, unused, notes: as of `farm.schema.Captured`.
     """
 
     precision_observed: dict[str, str]
@@ -109,6 +109,7 @@ class StepFacts:
     kinds: dict[str, str]
     output_digest: str = ""
     waits_ns: tuple[int, ...] = ()
+    loaders: int = 0
     unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     pipeline: Literal["detection", "plain"] = "plain"

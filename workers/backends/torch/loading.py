@@ -98,8 +98,15 @@ def batches(data: Data, *, batch: int, imgsz: int, workers: int, seed: int = 0) 
             pin_memory=torch.cuda.is_initialized(),  # type: ignore[no-untyped-call]
         )
         source = iter(loader)
-    notes = [" ".join(str(each.message).split()) for each in said]
+    notes = [_told(" ".join(str(each.message).split()), workers) for each in said]
     return Batches(source, notes=list(dict.fromkeys(notes)))
+
+
+def _told(warning: str, workers: int) -> str:
+    """Return what torch said as we would say it."""
+    if "max number of worker" in warning:
+        return f"{workers} loader processes are more than the cores that this process may use"
+    return warning
 
 
 def length(data: Data, batch: int) -> int | None:

@@ -28,13 +28,15 @@ _THRESHOLDS: Final = ("conf", "iou", "max_det")
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """Stages of an iteration. feed: what waits for the data, None where nothing does.
+    """Stages of an iteration. feed: what waits for the data, None where nothing does. loaders:
+    processes of its own that read them.
 
     kind, unused, notes: as of `farm.schema.Captured`; notes may grow while the data are read.
     """
 
     stages: Sequence[Stage]
     feed: Feed | None = None
+    loaders: int = 0
     kind: Literal["detection", "plain"] = "plain"
     unused: tuple[str, ...] = ()
     notes: Sequence[str] = ()
@@ -99,6 +101,7 @@ def of_training(
     return Pipeline(
         stages=[("dataload", feed), ("to_device", partial(_placed, device=device)), *learn],
         feed=feed,
+        loaders=0 if unused else asked.workers,
         kind="detection" if hasattr(module, "loss") else "plain",
         unused=(*unused, *(() if asked.imgsz else ("imgsz",))),
         notes=notes,

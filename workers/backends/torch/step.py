@@ -83,6 +83,7 @@ class TorchStep:
             },
             output_digest=self._output_digest,
             waits_ns=tuple(feed.waits_ns) if (feed := self._pipeline.feed) else (),
+            loaders=self._pipeline.loaders,
             unused=self._pipeline.unused,
             notes=tuple(self._pipeline.notes),
             pipeline=self._pipeline.kind,

@@ -31,8 +31,28 @@ def test_a_page_and_a_document_are_two_forms(farm, trace):
     assert "--json and --html are two forms" in said.err
 
 
-def test_a_kept_analysis_has_a_page_that_names_its_trace(here, farm, trace):
+def test_a_kept_analysis_is_drawn_by_its_trace_where_that_lies_beside_it(here, farm, trace):
+    """Where it lay, or beside the document: a folder of a capture may be moved."""
+    (here / "moved").mkdir()
+    (here / "moved/profile.json").write_text(farm("profile", "summary", trace, "--json").out)
+    drawn = farm("profile", "summary", "moved/profile.json", "--html")
+    Path(trace).rename(here / "moved" / Path(trace).name)
+
+    moved = farm("profile", "summary", "moved/profile.json", "--html")
+
+    assert 'id="timeline-data"' in drawn.out
+    assert drawn.out == moved.out
+
+
+@pytest.mark.parametrize("left", ["nothing", "another", "none"])
+def test_a_kept_analysis_without_its_trace_has_a_page_that_names_it(here, farm, trace, left):
+    """A file of that name that holds another trace, or none, is not drawn in its place."""
     (here / "profile.json").write_text(farm("profile", "summary", trace, "--json").out)
+    Path(trace).unlink()
+    if left == "another":
+        g8.file(Path(trace), g8.events(steps=3))
+    elif left == "none":
+        Path(trace).write_text("no trace")
 
     said = farm("profile", "summary", "profile.json", "--html")
 
