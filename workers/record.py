@@ -198,7 +198,8 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
 
     half_width_ppm: the half-width at which the latency pass stopped. of_blocks: steps per sample.
     throughput_method, _window_s and _iterations belong to the throughput pass. waits_ns: for the
-    data of each iteration. loaders: processes of its own for that. pipeline, unused, notes: as of `farm.schema.Captured`.
+    data of each iteration. loaders: processes of its own for that. pipeline, unused, notes: as of
+    `farm.schema.Captured`.
     """
 
     index: int

@@ -1,7 +1,6 @@
 """The clean pass of a captured training: its window, on a machine that a test writes."""
 
 import gc
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,7 +132,7 @@ def test_the_throughput_is_that_of_the_window() -> None:
     assert 200.0 == pytest.approx(block.throughput_items_per_s)
 
 
-def test_no_collector_runs_within_a_window(tmp_path: Path) -> None:
+def test_no_collector_runs_within_a_window() -> None:
     seen = []
     machine = Machine(lambda _i: seen.append(gc.isenabled()) or MS)
     run, capture = run_of(machine)

@@ -99,7 +99,8 @@ class StepFacts:
     subnormal_share: the largest share among inputs, parameters and first output; None if the
     backend cannot tell. kinds: what the model is (module, step, fake) and what it takes.
     output_digest: of the numbers in the first output; "" while there is none. waits_ns: for the
-    data of each iteration so far. loaders: processes of its own for that. pipeline, unused, notes: as of `farm.schema.Captured`.
+    data of each iteration so far. loaders: processes of its own for that. pipeline, unused, notes:
+    as of `farm.schema.Captured`.
     """
 
     precision_observed: dict[str, str]

@@ -129,7 +129,7 @@ def test_what_torch_says_of_too_many_loaders_is_noted():
         assert 1 == len(list(batches))
 
     (note,) = batches.notes
-    assert f"create {many} worker processes" in note
+    assert f"{many} loader processes are more than" in note
     assert () == synthetic(1).notes
 
 
