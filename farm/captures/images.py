@@ -24,16 +24,20 @@ _NUMBERS: Final = re.compile(r"(\d+)")
 _BOTH: Final = (*formats.OWN, *formats.BY_PILLOW)
 
 
-def found(source: Path, *, pillow: Callable[[], bool] = formats.has_pillow) -> list[Path]:
+def found(
+    source: Path, *, root: Path = Path(), pillow: Callable[[], bool] = formats.has_pillow
+) -> list[Path]:
     """Return the images that a file or folder stands for, in the order that a person counts.
 
     A folder is looked into, not below it; hidden files and those of another ending are none of
-    its images. Nothing is read. pillow: whether it is installed. Raises Refused if nothing is
+    its images. Nothing is read. root: where a relative source starts from; messages name the source
+    as it was given. pillow: whether it is installed. Raises Refused if nothing is
     there, no image is found, or one would need Pillow.
     """
-    if os.path.isdir(source):
+    place = root / source
+    if os.path.isdir(place):
         try:
-            inside = [source / each for each in os.listdir(source) if not each.startswith(".")]
+            inside = [place / each for each in os.listdir(place) if not each.startswith(".")]
         except OSError as error:
             raise Refused(f"cannot read {short(str(source))}", why=error.strerror or "") from error
         files = [each for each in inside if is_image(each) and os.path.isfile(each)]
@@ -42,7 +46,7 @@ def found(source: Path, *, pillow: Callable[[], bool] = formats.has_pillow) -> l
             raise Refused(f"no image in {short(str(source))}", why=known)
         files.sort(key=_by_number)
     else:
-        files = [_file(source)]
+        files = [_file(place, shown=short(str(source)))]
     needs = next((each for each in files if formats.needs_pillow(each)), None)
     if needs is not None and not pillow():
         raise formats.no_pillow(needs)
@@ -68,9 +72,9 @@ def sample() -> "Image":
     return scenes.scene(0, height=480, width=640).image
 
 
-def _file(path: Path) -> Path:
+def _file(path: Path, *, shown: str = "") -> Path:
     """Return the path if it is a file with the ending of an image; else raise Refused."""
-    shown = short(str(path))
+    shown = shown or short(str(path))
     try:
         there, is_file = os.path.lexists(path), os.path.isfile(path)
     except ValueError as error:  # a name that no file can have

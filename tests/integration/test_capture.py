@@ -7,6 +7,8 @@ import pytest
 
 from tests.integration.farm_here import Place
 
+pytestmark = pytest.mark.timing  # they measure, and wait for the device otherwise
+
 CPU = ("--device", "cpu")
 SMALL = (*CPU, "--imgsz", "64", "--batch", "2", "--warmup", "2", "--steps", "4", "--workers", "0")
 PHASES = ("dataload", "to_device", "forward", "backward", "optimizer")
@@ -110,7 +112,7 @@ def test_trials_are_processes_of_their_own_and_their_means_are_one_document(plac
     mean = sum(each["img_per_s"] for each in trials) / 2
     assert pytest.approx(mean) == whole["img_per_s"]
     assert (2, whole["img_per_s"]) == (whole["img_per_s_n"], whole["metrics"]["img_per_s"])
-    assert ["conf", "iou", "max_det", "imgsz"] == whole["config"]["unused"]
+    assert ["size", "conf", "iou", "max_det", "imgsz"] == whole["config"]["unused"]
     assert "gpt_nano has no use for --conf" in said.err
     assert speaks_of_a_cpu(whole)
 

@@ -180,7 +180,7 @@ def _images(words: Words, root: Path) -> tuple[str, ...]:
         return ()
     if not words.what:
         raise Refused("no file ''", hint="without SOURCE, an image that comes along is taken")
-    return tuple(str(each.absolute()) for each in images.found(root / words.what))
+    return tuple(str(each.absolute()) for each in images.found(Path(words.what), root=root))
 
 
 def _reference(words: Words) -> str:

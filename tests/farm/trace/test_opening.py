@@ -117,7 +117,7 @@ TENSORRT = (
 CSV = blocks.HEADER.encode() + b"\nfc,100.0,1.0000,1.0000,0.1000,5.0000\n"
 
 
-@pytest.mark.parametrize("data", [TENSORRT, gzip.compress(TENSORRT), CSV])
+@pytest.mark.parametrize("data", [TENSORRT, gzip.compress(TENSORRT, mtime=0), CSV])
 def test_a_layer_profile_is_read_and_no_trace(tmp_path: Path, data: bytes) -> None:
     """What it lacks is said where that is needed, and who reads it."""
     path = tmp_path / "a b.txt"

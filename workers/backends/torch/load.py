@@ -42,11 +42,7 @@ def load(assignment: Assignment, *, clock: Clock) -> Loaded:
     place = placing.place(assignment)
     feeding.check(protocol, on_gpu=place.accelerator is not None)
     wanted = _wanted(workload, assignment.bundle)
-    resolved = {"arrays": wanted, "denormals": "as_is"}
-    if wanted == "torch":
-        resolved["denormals"] = _prepare(assignment.threads, protocol)
-    elif protocol.denormals == "flush":
-        resolved["denormals"] = "not_supported"
+    resolved = {"arrays": wanted, "denormals": _denormals(wanted, assignment.threads, protocol)}
     pools.prepare_numpy(assignment.threads)
     loading = _loading(assignment)  # before the user's code, which may bring names of ours
     named = usercode.fetch(workload.model.ref, bundle=assignment.bundle)
@@ -112,6 +108,13 @@ def _wanted(workload: Workload, bundle: str) -> usercode.Arrays:
     if asked != "auto":
         raise LoadFailed("model_error", f"arrays: {asked!r} is none of auto, numpy, torch")
     return usercode.works_on(workload.model.ref, bundle=bundle)
+
+
+def _denormals(wanted: str, threads: int, protocol: Protocol) -> str:
+    """Return what became of denormals, which nothing flushes without torch."""
+    if wanted == "torch":
+        return _prepare(threads, protocol)
+    return "not_supported" if protocol.denormals == "flush" else "as_is"
 
 
 def _prepare(threads: int, protocol: Protocol) -> str:
