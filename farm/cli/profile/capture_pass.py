@@ -89,7 +89,7 @@ def _fitted(wanted: Wanted, *, measure: "Measure", say: Say) -> int:
         measured = measure(capture_job.fitting(wanted, folder=Path(name)), say=say)
         _check(measured.profile)
         batch = int(once.whole(measured).profile.execution.resolved["fitted_batch"])
-    say(f"a batch of {batch} takes about 70 % of the memory")
+    say(f"a batch of {batch} fits")
     return batch
 
 
