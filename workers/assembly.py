@@ -165,10 +165,12 @@ def _blocks(
 
 def _warnings(attempt: Attempt, found: Found) -> list[str]:
     """Return what a person should know that is no figure: an output that could not be kept."""
-    if folders.output(attempt.folder) is not None:
-        return []
-    why = [each.reasons["output"] for each in _records(found) if "output" in each.reasons]
-    return [f"the output was not kept: {why[0]}"] if why else []
+    records = _records(found)
+    notes = list(dict.fromkeys(note for each in records for note in each.notes))
+    why = [each.reasons["output"] for each in records if "output" in each.reasons]
+    if why and folders.output(attempt.folder) is None:
+        notes.append(f"the output was not kept: {why[0]}")
+    return notes
 
 
 def _records(found: Found) -> list[Record]:

@@ -30,7 +30,7 @@ def run(run: Run) -> None:
         with run.own("layers"):
             _layers(run)
     if "trace" in run.asked.instruments:
-        with run.own("trace"):
+        with run.own("trace" if _traces(run) else "stages"):
             _trace(run)
     if "weights" in run.asked.instruments:
         with run.own("weights"):
@@ -41,6 +41,11 @@ def run(run: Run) -> None:
             run.found["cost"] = run.step.cost()
 
 
+def _traces(run: Run) -> bool:
+    """Whether a profiler is to run; a capture without one still times its phases apart."""
+    return not isinstance(run.asked.capture, Capture) or run.asked.capture.trace
+
+
 def _trace(run: Run) -> None:
     """Trace the step: as many iterations as a training has in its window, else a few."""
     asked = run.asked.capture
@@ -49,7 +54,7 @@ def _trace(run: Run) -> None:
     wanted = in_window[0] or ITERATIONS
     run.found["trace"] = run.step.trace(
         TraceAsk(
-            iterations=0 if isinstance(asked, Capture) and not asked.trace else wanted,
+            iterations=wanted if _traces(run) else 0,
             warmup=in_window[1],
             timed=ITERATIONS,
             file=Path(run.asked.folder) / TRACE,

@@ -110,7 +110,9 @@ def _doubts(document: CallableProfile) -> list[str]:
     detail = document.latency_detail
     judged = [each for each in (detail.validity, detail.stability) if each is not None]
     lines = [f"quality  {', '.join(judged) or words.UNKNOWN}"]
-    if not document.flags:
+    if detail.stability == "noisy":
+        lines[0] += f": {words.NOISY}"
+    elif not document.flags:
         lines[0] += ": no doubt"
     return lines + [_doubt(each, detail.of_blocks) for each in document.flags]
 

@@ -10,7 +10,8 @@ from farm.catalog.rows import Row
 from farm.effort import EFFORTS
 from farm.profiles import instruments
 from farm.profiles.search import KEYS
-from farm.report import words
+from farm.report import findings, words
+from farm.report.figures import figures
 from farm.report.table import Column, Datum, Table
 from farm.schema import (
     INVALIDATING,
@@ -278,10 +279,11 @@ def _replaced(profile: Profile) -> int:
 
 
 def _quality(quality: Quality, profile: Profile) -> list[str | Table]:
-    blocks = profile.latency.of_blocks if isinstance(profile.latency, Latency) else None
-    doubts = ", ".join(words.flag(each, of_blocks=blocks) for each in quality.flags) or "no doubt"
+    measured = figures(profile, wanted=profile.execution.effort.repeats)
+    said = findings.noted(measured) if measured else [words.flag(each) for each in quality.flags]
     beside = [f"beside   {each}" for each in words.neighbours(quality.neighbours)]
-    return [f"quality  {quality.validity}, {quality.stability}: {doubts}", *beside]
+    judged = f"{quality.validity}, {quality.stability}"
+    return [f"quality  {judged}: {', '.join(said) or 'no doubt'}", *beside]
 
 
 def _row(row: Row) -> tuple[Datum, ...]:

@@ -34,33 +34,45 @@ def latency(report: Report) -> list[Chart]:
     """Return a dot plot of p50 with its interval per model; one for all if each has one cell.
 
     A line per batch (or per whatever else is varied), a colour and shape per precision and device.
-    Cells without a number stand in their line with the reason in words.
+    Each mode has its own plots: on one axis, training would read as a slow inference. Cells without
+    a number stand in their line with the reason in words.
     """
-    varied = [each for each in report.axes if len(each.values) > 1 and each.name != "model"]
-    models = list(dict.fromkeys(each.model for each in report.cells))
-    if not varied and len(models) > 1:
-        caption = "The models side by side, one cell each."
-        return [_plot(report.cells, ["model"], [], name="latency_0", title="", caption=caption)]
+    apart = ("model", "mode")
+    varied = [each for each in report.axes if len(each.values) > 1 and each.name not in apart]
+    works = list(dict.fromkeys(each.work for each in report.cells))
+    modes = list(dict.fromkeys(mode for _, mode in works))
+    if not varied and len({model for model, _ in works}) > 1:
+        return [_side_by_side(report, mode, name=f"latency_{at}") for at, mode in enumerate(modes)]
     lines, series = _split(varied) if varied else (["model"], [])
     known = list(dict.fromkeys(_joined(each, series) for each in report.cells)) if series else []
     if len(known) > len(dotplot.COLOURS):
         lines, series, known = [each.name for each in varied], [], []
-    findings = {each.model: each for each in report.answers if each.metric == "latency"}
     charts = []
-    for at, model in enumerate(models):
-        found = findings.get(model)
-        caption = "No cell of this model has a number to compare."
-        if found:
-            place = report.cells[found.cell].place
-            at_place = f" at {place}" if place else ""
-            number = f"{found.value} {found.unit} {found.between}".rstrip()
-            caption = f"Lowest latency{at_place}: {number}; {found.certainty}."
-        cells = [each for each in report.cells if each.model == model]
-        plot = _plot(
-            cells, lines, series, known=known, name=f"latency_{at}", title=model, caption=caption
-        )
+    for at, work in enumerate(works):
+        name, title = f"latency_{at}", ", ".join(part for part in work if part)
+        cells, caption = [each for each in report.cells if each.work == work], _found(report, work)
+        plot = _plot(cells, lines, series, known=known, name=name, title=title, caption=caption)
         charts.append(plot)
     return charts
+
+
+def _side_by_side(report: Report, mode: str, *, name: str) -> Chart:
+    """Return one plot of all models, each of which has one cell of the mode."""
+    cells = [each for each in report.cells if each.mode == mode]
+    caption = "The models side by side, one cell each."
+    title = f"mode {mode}" if mode else ""
+    return _plot(cells, ["model"], [], name=name, title=title, caption=caption)
+
+
+def _found(report: Report, work: tuple[str, str]) -> str:
+    """Return what a chart finds: the answer about the latency of its model and mode."""
+    for each in report.answers:
+        if each.metric == "latency" and report.cells[each.cell].work == work:
+            place = report.cells[each.cell].place
+            at_place = f" at {place}" if place else ""
+            number = f"{each.value} {each.unit} {each.between}".rstrip()
+            return f"Lowest latency{at_place}: {number}; {each.certainty}."
+    return "No cell of this model has a number to compare."
 
 
 def twin(chart: Chart) -> Table:

@@ -8,6 +8,7 @@ from farm.report import words
 from farm.report.record import Answer, Cell, Doubt, Figures
 
 Surely = Literal["clear", "doubted", "close", "unknown", "alone"]
+_Work = tuple[str, str]  # model and mode
 
 
 class _Contender(NamedTuple):
@@ -20,16 +21,17 @@ class _Contender(NamedTuple):
 
 
 def answers(cells: Sequence[Cell]) -> list[Answer]:
-    """Return, for each model, the lowest latency and the highest throughput of its good cells.
+    """Return the lowest latency and the highest throughput of the good cells of each model.
 
-    Cells that are not `ok` take no part. The call is `clear` if the 95 % interval of no other cell
-    overlaps that of the best one, which is stricter than a test at 5 %.
+    A training is other work than an inference, so each mode has its own. Cells that are not `ok`
+    take no part. The call is `clear` if the 95 % interval of no other cell overlaps that of the
+    best one, which is stricter than a test at 5 %.
     """
-    models = list(dict.fromkeys(each.model for each in cells))
+    works = list(dict.fromkeys(each.work for each in cells))
     return [
         answer
-        for model in models
-        for answer in (_latency(cells, model), _throughput(cells, model))
+        for work in works
+        for answer in (_latency(cells, work), _throughput(cells, work))
         if answer is not None
     ]
 
@@ -45,7 +47,7 @@ def doubts(cells: Sequence[Cell]) -> list[Doubt]:
     for at, cell in enumerate(cells):
         if not isinstance(cell.figures, Figures):
             continue
-        for name in _doubted(cell.figures):
+        for name in doubted(cell.figures):
             found.setdefault(name, []).append(at)
             if name in ("contended", "not_quiet"):
                 because.setdefault(name, {}).update(dict.fromkeys(cell.figures.neighbours))
@@ -63,13 +65,20 @@ def doubts(cells: Sequence[Cell]) -> list[Doubt]:
 
 
 _WORDS: Final = {
-    "noisy": "the times scatter widely",
+    "noisy": words.NOISY,
     "single_repeat": "one process only, so the spread between processes is unknown",
     "unjudged": "nothing judged it",
 }
 
 
-def _doubted(figures: Figures) -> list[str]:
+def noted(figures: Figures) -> list[str]:
+    """Return in words what is noted about a cell, and what is to be doubted, the flags first."""
+    names = dict.fromkeys([*figures.flags, *doubted(figures)])
+    return [_WORDS.get(name) or words.flag(name, of_blocks=figures.of_blocks) for name in names]
+
+
+def doubted(figures: Figures) -> list[str]:
+    """Return the names of what is to be doubted about a cell, its flags first."""
     names = [
         each for each in figures.flags if each in schema.INVALIDATING or each in schema.DEGRADING
     ]
@@ -84,20 +93,20 @@ def _doubted(figures: Figures) -> list[str]:
     return names
 
 
-def _latency(cells: Sequence[Cell], model: str) -> Answer | None:
+def _latency(cells: Sequence[Cell], work: _Work) -> Answer | None:
     def contender(at: int, figures: Figures) -> _Contender:
         return _Contender(at, figures.p50_ms, figures.p50_lo_ms, figures.p50_hi_ms)
 
-    best, rivals, surely = _contest(cells, model, contender)
+    best, rivals, surely = _contest(cells, work, contender)
     if best is None:
         return None
     figures = _figures(cells[best])
-    better = [each for each in _disturbed(cells, model) if each[1].p50_ms < figures.p50_ms]
+    better = [each for each in _disturbed(cells, work) if each[1].p50_ms < figures.p50_ms]
     half = figures.p50_half_ms
     lo, hi = figures.p50_lo_ms, figures.p50_hi_ms
     between = words.interval(lo, hi, value=figures.p50_ms, half=half)
     return Answer(
-        model=model,
+        model=work[0],
         metric="latency",
         cell=best,
         rivals=rivals,
@@ -109,23 +118,23 @@ def _latency(cells: Sequence[Cell], model: str) -> Answer | None:
     )
 
 
-def _throughput(cells: Sequence[Cell], model: str) -> Answer | None:
+def _throughput(cells: Sequence[Cell], work: _Work) -> Answer | None:
     def contender(at: int, figures: Figures) -> _Contender | None:
         rate, lo, hi = figures.throughput_items_per_s, figures.throughput_lo, figures.throughput_hi
         if rate is None:
             return None
         return _Contender(at, -rate, None if hi is None else -hi, None if lo is None else -lo)
 
-    best, rivals, surely = _contest(cells, model, contender)
+    best, rivals, surely = _contest(cells, work, contender)
     if best is None:
         return None
     figures = _figures(cells[best])
     rate = figures.throughput_items_per_s or 0.0
     better = [
-        each for each in _disturbed(cells, model) if (each[1].throughput_items_per_s or 0.0) > rate
+        each for each in _disturbed(cells, work) if (each[1].throughput_items_per_s or 0.0) > rate
     ]
     return Answer(
-        model=model,
+        model=work[0],
         metric="throughput",
         cell=best,
         rivals=rivals,
@@ -138,13 +147,13 @@ def _throughput(cells: Sequence[Cell], model: str) -> Answer | None:
 
 
 def _contest(
-    cells: Sequence[Cell], model: str, contender: Callable[[int, Figures], _Contender | None]
+    cells: Sequence[Cell], work: _Work, contender: Callable[[int, Figures], _Contender | None]
 ) -> tuple[int | None, list[int], Surely]:
     """Return the position of the best cell, those that may be as good, and how sure that is."""
     made = [
         contender(at, cell.figures)
         for at, cell in enumerate(cells)
-        if cell.model == model and cell.state == "ok" and isinstance(cell.figures, Figures)
+        if cell.work == work and cell.state == "ok" and isinstance(cell.figures, Figures)
     ]
     field = sorted((each for each in made if each is not None), key=lambda each: each.value)
     if not field:
@@ -159,7 +168,7 @@ def _contest(
         return best.at, rivals, "close"
     if any(each.lo is None for each in others):
         return best.at, [], "unknown"
-    return best.at, [], "doubted" if _doubted(_figures(cells[best.at])) else "clear"
+    return best.at, [], "doubted" if doubted(_figures(cells[best.at])) else "clear"
 
 
 def _between(lo: float | None, hi: float | None) -> str:
@@ -168,12 +177,12 @@ def _between(lo: float | None, hi: float | None) -> str:
     return words.interval(lo, hi, value=hi, half=None)
 
 
-def _disturbed(cells: Sequence[Cell], model: str) -> list[tuple[Cell, Figures]]:
-    """Return the cells of a model that take no part because they were disturbed."""
+def _disturbed(cells: Sequence[Cell], work: _Work) -> list[tuple[Cell, Figures]]:
+    """Return the cells of the same work that take no part because they were disturbed."""
     return [
         (each, each.figures)
         for each in cells
-        if each.model == model and each.state == "invalid" and isinstance(each.figures, Figures)
+        if each.work == work and each.state == "invalid" and isinstance(each.figures, Figures)
     ]
 
 
@@ -188,7 +197,7 @@ def _certainty(
         named = words.listed([each.place for each, _ in better], most=2)
         return f"of the valid cells; better, but disturbed: {named}"
     if surely == "doubted":
-        doubts = ", ".join(_doubted(_figures(cells[best]))).replace("_", " ")
+        doubts = ", ".join(doubted(_figures(cells[best]))).replace("_", " ")
         return f"in doubt, {doubts}: no interval overlaps"
     if surely == "clear":
         return "clear: no other interval overlaps"
@@ -198,8 +207,9 @@ def _certainty(
     if surely == "unknown":
         return "unsure: an interval is missing"
     others = [each for at, each in enumerate(cells) if at != best and each.state == "invalid"]
-    same = [each for each in others if each.model == cells[best].model]
-    return "the only valid cell" if same else "the only cell measured"
+    same = any(each.work == cells[best].work for each in others)
+    mode = f" of mode {cells[best].mode}" if cells[best].mode else ""
+    return f"the only valid cell{mode}" if same else f"the only cell{mode} measured"
 
 
 def _figures(cell: Cell) -> Figures:

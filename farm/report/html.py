@@ -71,7 +71,7 @@ def _tables(report: Report) -> dict[str, object]:
     unanswered = [each for each in report.cells if each.state != "ok"]
     doubts = [f"{each.words} ({words.count(len(each.cells), 'cell')})" for each in report.doubts]
     return {
-        "cards": _cards(report.answers),
+        "cards": _cards(report),
         "overview": tables.overview(report, wide=True),
         "problems": problems,
         "problem_cells": list(zip(unanswered, problems.rows, strict=True)),
@@ -101,8 +101,10 @@ def data_block(drawn: Sequence[Chart]) -> str:
     return closed.data_block(block)
 
 
-def _cards(answers: Sequence[Answer]) -> list[tuple[str, list[Answer]]]:
-    models: dict[str, list[Answer]] = {}
-    for each in answers:
-        models.setdefault(each.model, []).append(each)
-    return list(models.items())
+def _cards(report: Report) -> list[tuple[str, list[Answer]]]:
+    """Return the answers of each card: it is of one model, and of one mode where there are more."""
+    made: dict[str, list[Answer]] = {}
+    for each in report.answers:
+        title = ", ".join(part for part in report.cells[each.cell].work if part)
+        made.setdefault(title, []).append(each)
+    return list(made.items())

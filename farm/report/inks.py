@@ -1,6 +1,7 @@
 """The colours of a timeline, and what each kind of rectangle is called.
 
-Each is at least 3:1 against the paper, light and dark. None is told by colour alone: gaps are
+Each is at least 3:1 against the paper, light and dark, and stands for one thing: a gap in which the
+host waited for the device has the colour of that wait. None is told by colour alone: gaps are
 hatched, every rectangle with room has its name in it, and the legend picks out one kind.
 """
 
@@ -24,21 +25,21 @@ CATEGORIES: Final[Mapping[str, str]] = {
     "indexing": "#b05fc8",
 }
 CAUSES: Final[Mapping[str, str]] = {
-    "host": "#d55e00",
-    "sync": "#dd0044",
-    "dataload": "#009e73",
-    "kernel_wait": "#0072b2",
-    "graph": "#8888ee",
-    "unknown": OTHER,
-    "skewed": OTHER,
+    "host": "#ff3ca5",
+    "sync": "#ff4b5a",
+    "dataload": "#c30096",
+    "kernel_wait": "#3c78ff",
+    "graph": "#784bd2",
+    "unknown": "#b48769",
+    "skewed": "#ff00ff",
 }
 HOST: Final[Mapping[str, str]] = {
-    "phase": "#0072b2",
-    "span": "#8888ee",
-    "op": "#7c8594",
-    "launch": "#009e73",
-    "wait": "#dd0044",
-    "call": "#9a7b00",
+    "phase": "#3c4bff",
+    "span": "#785a96",
+    "op": "#69695a",
+    "launch": "#00784b",
+    "wait": "#ff4b5a",
+    "call": "#c31ee1",
 }
 IDLE: Final[Mapping[str, str]] = {
     "host": "the host was late",

@@ -96,6 +96,16 @@ class Cell(Stored, frozen=True, kw_only=True):
         return self.labels.get("model", "")
 
     @property
+    def mode(self) -> str:
+        """What the model did, such as `train`; "" where every cell of the run did the same."""
+        return self.labels.get("mode", "")
+
+    @property
+    def work(self) -> tuple[str, str]:
+        """Model and mode: cells that differ in one of them did other work, and never compete."""
+        return self.model, self.mode
+
+    @property
     def is_answer(self) -> bool:
         """Whether it failed in a way that answers the question, such as out of memory."""
         return isinstance(self.failure, Failure) and self.failure.kind in ANSWERS
@@ -109,7 +119,7 @@ class Axis(Stored, frozen=True, kw_only=True):
 
 
 class Answer(Stored, frozen=True, kw_only=True):
-    """Which cell of a model is best, and how surely.
+    """Which cell of a model in one mode is best, and how surely.
 
     cell, rivals: positions among the cells; the rivals are those whose interval overlaps.
     value, unit, between: as it is shown, the interval or "". surely: `clear` no interval overlaps,

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import Final
 
 from farm import __version__
-from farm.report import closed, packing, words
+from farm.report import closed, inks, packing, words
 from farm.report.table import Column, Datum, Table
 from farm.trace.analysis.record import Analysis
 from farm.trace.timeline.record import Timeline
@@ -27,7 +27,8 @@ class Told:
     """What the page says beside the drawing, in words. name: of the file that was read.
 
     distrusted: what stands above all numbers. facts: names with what is said of each; without a
-    name it says more of the one before. doubts: flags in words.
+    name it says more of the one before. doubts: flags in words. last: the trace that is drawn where
+    the numbers are of several trials.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Told:
     phases: Table
     kernels: Table
     ops: Table
+    last: str = ""
 
 
 def page(found: Analysis, told: Told, drawn: Timeline | None) -> str:
@@ -49,16 +51,20 @@ def page(found: Analysis, told: Told, drawn: Timeline | None) -> str:
         told=told,
         drawn=drawn,
         version=__version__,
-        title=PurePath(told.name).name or told.name,
+        title=_title(found, told.name),
+        setup=_setup(found),
         facts=_grouped(told.facts),
         cards=_cards(found, dict(told.facts)),
         tone=_TONES[found.confidence],
         sign=_SIGNS[found.confidence],
-        notes=_notes(drawn) if drawn else [],
+        notes=[*_last(told), *_notes(drawn)] if drawn else [],
         lanes=_lanes(drawn) if drawn else None,
-        mix=[(each, words.share(each.pct / 100)) for each in found.categories],
+        mix=[
+            (each, words.share(each.pct / 100), inks.CATEGORIES.get(each.name, inks.OTHER))
+            for each in found.categories
+        ],
         mended=_mended(found),
-        original=shlex.quote(found.trace) if found.trace else "TRACE",
+        original=shlex.quote(found.trace) if found.trace else "",
         again=shlex.quote(told.name),
         number=words.number,
         policy=closed.policy(scripts),
@@ -67,6 +73,26 @@ def page(found: Analysis, told: Told, drawn: Timeline | None) -> str:
         block=closed.markup(block),
     )
     return made.encode("ascii", "xmlcharrefreplace").decode()
+
+
+def _title(found: Analysis, name: str) -> str:
+    """Return what was measured, as far as that is known: a capture has the same name each time."""
+    if found.model:
+        return ", ".join(each for each in (found.model, found.mode) if each)
+    return PurePath(name).name or name
+
+
+def _setup(found: Analysis) -> list[str]:
+    """Return under what it was measured, in words."""
+    known = {name: each for name, each in found.config.items() if each is not None}
+    said = {"batch": "batch {}", "imgsz": "{0} × {0}", "precision": "{}", "device": "{}"}
+    return [form.format(known[name]) for name, form in said.items() if name in known]
+
+
+def _last(told: Told) -> list[str]:
+    if not told.last:
+        return []
+    return [f"drawn is the trace of the last trial, {told.last}; the numbers are of all trials"]
 
 
 def _grouped(facts: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, list[list[str]]]]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 UNKNOWN: Final = "–"
+NOISY: Final = "the times scatter widely"  # which is a stability, and no flag
 _NEIGHBOUR: Final = re.compile(
     r"(?P<program>.+) \(pid (?P<pid>\d{1,9})\), (?P<share>\d{1,9}) % of a core", re.DOTALL
 )

@@ -37,6 +37,8 @@ _POINTS: Final = ("p50", "p90", "p99")
 _NO_KERNEL: Final = "not_applicable: the trace has no kernel of a GPU"
 _NO_GPU: Final = "not_applicable: no GPU computed"
 _TRAINED: Final = "not_applicable: a training has no latency"
+_SIDE: Final = "imgsz"  # which says nothing of a model that takes no images
+_NOT_TRAINED: Final = "not_applicable: a training has no postprocessing"
 _NO_NMS: Final = "not_applicable: the model brings no postprocessing of its own"
 
 
@@ -151,7 +153,8 @@ def _numbers(profile: Profile, beside: Captured) -> tuple[dict[str, Any], dict[s
         found[name] = getattr(latency, f"{point}_ms") if isinstance(latency, Percentiles) else None
         reasons[name] = _TRAINED
     post = phased.stages(beside).get("postprocess")
-    found["nms_ms"], reasons["nms_ms"] = post, _NO_NMS
+    found["nms_ms"] = post
+    reasons["nms_ms"] = _NO_NMS if profile.job.workload.mode == "inference" else _NOT_TRAINED
     found["plain_steps"] = len(beside.plain_ns)
     found["trace_overhead"] = _overhead(beside)
     reasons["trace_overhead"] = _untraced(profile)
@@ -230,8 +233,11 @@ def _config(
 ) -> dict[str, Setting]:
     workload, facts = profile.job.workload, profile.execution.resolved
     stable = card.stable
+    quality = profile.quality if isinstance(profile.quality, Quality) else None
     return {
-        **asked,
+        **{
+            name: each for name, each in asked.items() if name not in beside.unused or name != _SIDE
+        },
         **({"step": "plain"} if beside.plain_ns else {}),
         "item": workload.item,
         "batch": workload.batch,
@@ -243,6 +249,7 @@ def _config(
         "pipeline": beside.pipeline,
         "unused": beside.unused,
         "notes": beside.notes,
+        **({"neighbours": quality.neighbours} if quality and quality.neighbours else {}),
     }
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from farm.errors import FarmError
 from farm.schema import WeightSpread
 from workers.record import Assignment, CostReading, CudaPeaks, LayerReading, TraceReading
 from workers.timing import Compiles, StreamDevice
@@ -211,6 +212,9 @@ def explain(error: BaseException) -> LoadFailed:
     """
     if isinstance(error, LoadFailed):
         return error
+    if isinstance(error, FarmError):  # of what a person wrote, such as a line of labels
+        why = f": {error.why}" if error.why else ""
+        return LoadFailed("bad_data", f"{error.what}{why}", error.hint)
     name, text = type(error).__name__, str(error)
     message = f"{name}: {text}"[:2000]
     if name == "OutOfMemoryError":

@@ -19,6 +19,7 @@ from farm.trace.analysis.record import Setting
 
 DETECTOR: Final = "detector"
 _DEFAULT: Final = "detector-t"
+_CELL: Final = 32  # pixels of the coarsest map of the detector
 # A slow model is captured all the same; whoever has enough of it presses Ctrl-C.
 _PATIENCE_S: Final = 7 * 86_400
 _DRIVER: Final = Path("/dev/nvidiactl")
@@ -78,6 +79,7 @@ def wanted(words: Words, *, root: Path, has_gpu: bool | None = None) -> Wanted:
     makes no sense, NoResult where the GPU that was asked for is certainly not here.
     """
     _check_word(words, root)
+    _check_side(words)
     device = one_device(words.device)
     on_gpu = device.startswith("cuda")
     notes = _check_device(words, on_gpu=on_gpu)
@@ -219,6 +221,14 @@ def _square(side: int) -> dict[str, object]:
 def _is_image(tensor: Tensor) -> bool:
     shape = tensor.shape
     return len(shape) == 4 and shape[:2] == ("batch", 3) and tensor.dtype == "float32"
+
+
+def _check_side(words: Words) -> None:
+    """Refuse a side that the detector has no whole cells for."""
+    if words.weights == _DEFAULT and words.imgsz % _CELL:
+        near = max(_CELL, round(words.imgsz / _CELL) * _CELL)
+        why = f"a side of the detector's images is a multiple of {_CELL}"
+        raise Refused(f"--imgsz {words.imgsz} fits no detector", why=why, hint=f"--imgsz {near}")
 
 
 def _check_kind(words: Words, resolved: models.Resolved, *, pictures: bool, imgsz: int) -> None:

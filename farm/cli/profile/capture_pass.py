@@ -1,6 +1,8 @@
 """A capture from asking for it to its files: trials one after the other, each a fresh process."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,6 +30,9 @@ PROFILE: Final = "profile.json"
 TRACE: Final = "profile_trace.json"
 _FOLDERS: Final = {"run": ("prof", "profile_repeat.json"), "infer": ("infer", "infer_repeat.json")}
 # Failures that say that there is no profile, and not that a model or its data broke.
+_SLIPS: Final = frozenset(
+    {"bad_data", "experimental"}
+)  # of the request, which is none as it stands
 _NO_PROFILE: Final = frozenset({"window_not_filled"})
 
 
@@ -69,6 +74,8 @@ def taken(
         write(path, (), trial=True)
     for note in wanted.notes:
         warn(note)
+    if words.repeat > 1:
+        _drop(path, say)  # it tells of trials that are replaced one by one
     found: list[Analysis] = []
     for number, folder in enumerate(folders, start=1):
         if words.repeat > 1:
@@ -77,10 +84,30 @@ def taken(
     _warn(found[-1], words, warn, said=wanted.notes)
     if words.repeat == 1:
         return Taken(folders[0] / PROFILE, found[0])
+    _clear(words, kind, say)
     files = [str(each / PROFILE) for each in folders]
     whole = trials.together(found, files=files)
     _write(path, [schema.encode(whole)], say)
     return Taken(path, whole)
+
+
+def _clear(words: Words, kind: str, say: Say) -> None:
+    """Remove the trials of an earlier capture that had more of them."""
+    for number in count(words.repeat):
+        folder = words.project / f"{kind}_{number}"
+        if not folder.is_dir():
+            return
+        for name in (TRACE, PROFILE):
+            _drop(folder / name, say)
+        with suppress(OSError):  # somebody keeps other things in there
+            folder.rmdir()
+
+
+def _drop(path: Path, say: Say) -> None:
+    """Remove a file of an earlier capture, if it is there."""
+    if path.is_file():
+        path.unlink()
+        say(f"removed {path}, which was of an earlier capture")
 
 
 def _fitted(wanted: Wanted, *, measure: "Measure", say: Say) -> int:
@@ -103,9 +130,8 @@ def _trial(wanted: Wanted, folder: Path, *, measure: "Measure", say: Say) -> Ana
         if trace.exists():
             with trace.open("rb") as file:
                 _write(folder / TRACE, iter(lambda: file.read(1 << 20), b""), say)
-        elif (folder / TRACE).exists():
-            (folder / TRACE).unlink()  # that of another capture
-            say(f"removed {folder / TRACE}, which was of an earlier capture")
+        else:
+            _drop(folder / TRACE, say)
     _write(folder / PROFILE, [schema.encode(found)], say)
     return found
 
@@ -161,7 +187,7 @@ def _check(profile: Profile) -> None:
         return
     if failure.kind in _NO_PROFILE:
         raise NoResult(failure.message, why="no profile was written", hint=failure.hint)
-    if failure.kind == "experimental":
+    if failure.kind in _SLIPS:
         raise Refused(failure.message, hint=failure.hint)
 
 
@@ -174,7 +200,7 @@ def _warn(found: Analysis, words: Words, warn: Say, *, said: Iterable[str]) -> N
     idle = [each for each in unused if each in words.given] if isinstance(unused, list) else []
     if idle:
         named = ", ".join(f"--{each.replace('_', '-')}" for each in idle)
-        warn(f"{found.model} has no use for {named}")
+        warn(f"no use for {named} here")
     notes = found.config.get("notes")
     for each in notes if isinstance(notes, list) else []:
         if each not in said:

@@ -49,18 +49,25 @@ class Side(NamedTuple):
 def looked(words: Sequence[str]) -> list[Side]:
     """Return what the words name; each file is opened once, since a pipe gives its bytes once.
 
-    Raises Refused for a word that names no file, or no block. What cannot be read is left for its
-    reader to say.
+    Raises Refused for a word that names no file, or no block, and for a folder without a profile.
+    What cannot be read is left for its reader to say.
     """
     places = [
-        None if sources.is_url(each) or sources.is_stored(each) else layer_files.place(each)
-        for each in words
+        None if sources.is_url(each) or sources.is_stored(each) else _place(each) for each in words
     ]
     known = {path: _begun(path) for path in dict.fromkeys(each.path for each in places if each)}
     return [
         Side(word, where, *known[where.path]) if where else Side(word, None)
         for word, where in zip(words, places, strict=True)
     ]
+
+
+def _place(word: str) -> Address:
+    try:
+        where = layer_files.place(word)
+    except Refused as error:
+        raise sources.hinted(error, word) from error
+    return where._replace(path=sources.in_folder(where.path))
 
 
 def close(sides: Sequence[Side]) -> None:

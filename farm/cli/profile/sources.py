@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from farm.cli.talk import Talk
 from farm.errors import NoResult, Refused
+from farm.reading import short
 
 if TYPE_CHECKING:
     from farm.store import Store
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 _ID: Final = re.compile("[0-9a-f]{6,64}")
 _OF_RUN: Final = re.compile(r"(?:@[^/]+|r-[0-9a-f-]{6,})/.+")
+_SHORT: Final = re.compile("[0-9a-f]{1,5}")
+_RUN: Final = re.compile(r"@[^/]+|r-[0-9a-f-]{6,}")
+_KEPT: Final = "profile.json"
+_REPEATED: Final = "*_repeat.json"
 _OBJECT: Final = re.compile(r"(?P<store>.+?)/(?P<key>(?:blobs|inbox)/v1/[^?#]+)(?P<options>\?.*)?")
 _FORMS: Final = "write URL#PROFILE, or the URL of a profile or trace in a store"
 
@@ -31,7 +36,7 @@ class _Place(NamedTuple):
 def found(talk: Talk, word: str) -> "Opened | LayerProfile":
     """Return what a word names: a file that is there, a stored profile, or an object of a store.
 
-    Raises as `farm.trace.opening.read` does for a file; NoResult for an id that nothing matches or
+    A folder stands for the profile in it, as of `in_folder`. Raises as `farm.trace.opening.read` does for a file; NoResult for an id that nothing matches or
     a profile without a trace, and Unreachable for a store that is away.
     """
     from farm.trace import files, opening
@@ -42,7 +47,44 @@ def found(talk: Talk, word: str) -> "Opened | LayerProfile":
         return _of_url(talk, word)
     if is_stored(word):
         return _of_word(talk, word)
-    return opening.read(files.address(word))  # which says if it is not there, with the nearest
+    where = files.address(word)
+    try:
+        return opening.read(where._replace(path=in_folder(where.path)))  # which says the nearest
+    except Refused as error:
+        raise hinted(error, word) from error
+
+
+def in_folder(path: Path) -> Path:
+    """Return the file that is read for a path: of a folder the profile that a capture left there.
+
+    That is its `profile.json`, or else its one `*_repeat.json`. Raises Refused where a folder has
+    neither, saying what it has.
+    """
+    if not path.is_dir():
+        return path
+    repeated = sorted(each for each in path.glob(_REPEATED) if each.is_file())
+    if (path / _KEPT).is_file():
+        return path / _KEPT
+    if len(repeated) == 1:
+        return repeated[0]
+    names = ", ".join(each.name for each in repeated)
+    has = f"it has {names}" if repeated else f"it has no {_KEPT} and no {_REPEATED}"
+    why = f"of a folder its {_KEPT} or its one {_REPEATED} is read; {has}"
+    inner = next(iter(repeated or sorted(path.glob(f"*/{_KEPT}"))), None)
+    hint = f"name a file, such as {short(str(inner))}" if inner else ""
+    raise Refused(f"{short(str(path))} is a folder", why=why, hint=hint)
+
+
+def hinted(error: Refused, word: str) -> Refused:
+    """Return the error for a word that names no file; it says what a reference would have to be."""
+    hint = ""
+    if _RUN.fullmatch(word):
+        hint = f"a run holds several profiles: {word}/LABEL"
+    elif _SHORT.fullmatch(word):
+        hint = "the id of a profile or job needs 6 digits or more"
+    if error.hint or not hint or not error.what.startswith("no file"):
+        return error
+    return Refused(error.what, why=error.why, hint=hint)
 
 
 def is_url(word: str) -> bool:

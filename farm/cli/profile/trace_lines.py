@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
-from farm.cli.profile import trace_views
+from farm.cli.profile import trace_file, trace_views
 from farm.report import inks, words
 from farm.report.table import Table
 from farm.trace.analysis.answers import StepTimes, WhatIf
@@ -20,6 +20,7 @@ from farm.trace.importing.names import REPORTED
 _TOP: Final = 8
 _NAME: Final = 13  # columns of a name,
 _ROOM: Final = 66  # and of what is said behind it
+_CONDITIONS: Final = ("precision", "device", "framework")
 _CAPTURED: Final = "capture"  # whose clean steps no profiler slowed down
 _DISTRUST: Final = "NOT TRUSTWORTHY: "
 _UNTRUE: Final = {
@@ -60,8 +61,8 @@ def summary(found: Analysis, *, name: str) -> list[str | Table]:
 
 def facts(found: Analysis) -> list[Fact]:
     """Return all that the summary says, but for its tables and what is not to be trusted."""
-    told = [*_step(found), *_inference(found), *_gpu(found), *_host(found), *_memory(found)]
-    return [*told, *_bound(found), *_file(found)]
+    told = [*_subject(found), *_step(found), *_inference(found), *_gpu(found), *_host(found)]
+    return [*told, *_memory(found), *_bound(found), *_file(found)]
 
 
 def distrusted(found: Analysis) -> list[str]:
@@ -71,8 +72,10 @@ def distrusted(found: Analysis) -> list[str]:
 
 
 def doubts(found: Analysis) -> list[str]:
-    """Return in words why the numbers are to be doubted."""
-    return [FLAGS.get(each) or words.flag(each) for each in found.quality.flags]
+    """Return in words why the numbers are to be doubted, and who disturbed them."""
+    who = found.config.get("neighbours")
+    named = [f"beside it: {each}" for each in who] if isinstance(who, list) else []
+    return [*(FLAGS.get(each) or words.flag(each) for each in found.quality.flags), *named]
 
 
 def what_if(found: WhatIf) -> list[str]:
@@ -124,6 +127,16 @@ def _lines(told: Iterable[Fact]) -> list[str]:
     return every
 
 
+def _subject(found: Analysis) -> list[Fact]:
+    """Return what was captured: the model, how, and on what; nothing of a trace alone."""
+    told = found.config
+    if found.model is None or found.mode is None or "batch" not in told:
+        return []
+    parts = [f"{found.model}, {found.mode}", f"batch {told['batch']}"]
+    parts += [f"{side} × {side}"] if (side := told.get("imgsz")) else []
+    return _said("what", [*parts, *(str(told[each]) for each in _CONDITIONS if told.get(each))])
+
+
 def _step(found: Analysis) -> list[Fact]:
     n, cv = found.window.real_steps, _float(found, "step_ms_cv")
     source = str(found.metrics.get("step_ms_source"))
@@ -142,7 +155,7 @@ def _step(found: Analysis) -> list[Fact]:
 def _captured(found: Analysis, cv: float | None) -> Iterable[str]:
     """Yield the step of a capture: of plain steps, and what it took under the profiler."""
     count, slower = _float(found, "plain_steps"), _float(found, "trace_overhead")
-    median = f"median of {words.whole(count)} plain steps"
+    median = f"median of {words.whole(round(count or 0))} plain steps"
     if found.aggregation is UNSET:
         yield f"{words.number(found.step_ms)} ms, {median}"
     else:
@@ -171,7 +184,7 @@ def _inference(found: Analysis) -> list[Fact]:
     if found.mode != "inference":
         return told
     points = [(each, _float(found, f"latency_{each}_ms")) for each in ("p50", "p90", "p99")]
-    latency = [f"{name} {words.number(ms)} ms" for name, ms in points]
+    latency = [f"{name} {words.number(ms)}{_mark(found, name)} ms" for name, ms in points]
     walls = {each.phase: each.wall_ms_per_step for each in found.phases}
     stages = [
         f"{each} {words.number(walls[each])} ms"
@@ -181,13 +194,19 @@ def _inference(found: Analysis) -> list[Fact]:
     return [*_said("latency", latency), *told, *_said("stages", stages)]
 
 
+def _mark(found: Analysis, point: str) -> str:
+    """Return the sign of a percentile that too few samples stand behind."""
+    why = found.null_reasons.get(f"intervals.latency_{point}_ms", "")
+    return "~" if why.startswith("below_resolution") else ""
+
+
 def _gpu(found: Analysis) -> list[Fact]:
     if found.gpu_util is None:
         return _said("GPU", [_why(found, "gpu_util")])
     busy, mean = words.number(found.gpu_busy_ms_per_step), words.number(found.mean_kernel_us)
     parts = [
         f"{words.percent(found.gpu_util)} % busy with kernels, {busy} ms",
-        f"{words.percent(_float(found, 'gpu_active'))} % with copies",
+        f"{words.percent(_float(found, 'gpu_active'))} % with copies as well",
         f"{words.whole(found.kernels_per_step)} kernels, mean {mean} µs",
     ]
     told = [*_said("GPU", parts), *_said("matrix units", _units(found)), *_idle(found)]
@@ -249,14 +268,7 @@ def _bound(found: Analysis) -> list[Fact]:
 
 
 def _file(found: Analysis) -> list[Fact]:
-    counts, quality = found.counts, found.quality
-    parts = [f"{words.whole(counts['kernels'])} kernels"] if counts.get("kernels") else []
-    if (orphans := counts.get("orphans")) and found.attribution == "launch":
-        parts.append(f"{words.whole(orphans)} of them orphans, launched before it began")
-    parts += [words.count(counts["steps"], "step")] if counts.get("steps") else []
-    parts += [f"repaired {name} {words.whole(n)}" for name, n in quality.repaired.items()]
-    parts += [f"dropped {name} {words.whole(n)}" for name, n in quality.dropped.items()]
-    told = _said("file", parts)
+    told = _said("file", trace_file.held(found))
     if found.aggregation is not UNSET:
         told += _said("trials", [found.aggregation.note])
     return told

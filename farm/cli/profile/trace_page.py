@@ -1,14 +1,19 @@
 """The page of `farm profile summary --html`, put together from what the other views say."""
 
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import UNSET
 
 from farm.cli.profile import trace_lines, trace_views
 from farm.errors import FarmError
 from farm.report import timeline
+from farm.report.table import Table
 from farm.trace import opening
 from farm.trace.analysis.analysing import Analysed
-from farm.trace.analysis.record import Analysis
 from farm.trace.opening import Opened
 from farm.trace.timeline import drawing
 
@@ -20,26 +25,52 @@ def page(found: Opened, *, name: str) -> str:
 
     name: what it is called on the command line. A document without its events is drawn by the trace
     that it was made from, where that lies where it lay or beside the document; else it has no
-    timeline.
+    timeline. Of several trials that is the trace of the last.
     """
-    made = found.made or _beside(found.analysis, name)
-    drawn = drawing.drawn(made) if made else None
-    return timeline.page(found.analysis, told(found, name=name), drawn)
+    said = told(found, name=name)
+    if found.made is not None:
+        return timeline.page(found.analysis, said, drawing.drawn(found.made))
+    single = _representative(found)
+    made = None if single is None else _beside(single)
+    if made is None:
+        return timeline.page(found.analysis, said, None)
+    if found.analysis.aggregation is not UNSET:
+        said = replace(said, last=made.analysis.trace or "")
+    return timeline.page(found.analysis, said, drawing.drawn(made))
 
 
-def _beside(kept: Analysis, name: str) -> Analysed | None:
+def _representative(found: Opened) -> Opened | None:
+    """Return the trial that the lists of several are of, if its document is still that one."""
+    kept = found.analysis
+    if kept.aggregation is UNSET:
+        return found
+    lay = Path(kept.aggregation.representative_profile)
+    moved = Path(found.name).parent / lay.parent.name / lay.name
+    for each in _opened(lay, moved):
+        one = each.analysis
+        if (one.kernels, one.ops, one.counts) == (kept.kernels, kept.ops, kept.counts):
+            return each
+    return None
+
+
+def _beside(found: Opened) -> Analysed | None:
     """Return the trace of a kept analysis, if it is there and still the same."""
+    kept = found.analysis
     if kept.trace is None or "://" in kept.trace:
         return None
     lay = Path(kept.trace)
-    for path in dict.fromkeys((lay, Path(name).parent / lay.name)):
-        try:
-            made = opening.opened(path).made if path.is_file() else None
-        except FarmError:
-            continue
-        if made is not None and made.analysis.window == kept.window:
-            return made
+    for each in _opened(lay, Path(found.name).parent / lay.name):
+        if each.made is not None and each.made.analysis.window == kept.window:
+            return each.made
     return None
+
+
+def _opened(*paths: Path) -> Iterator[Opened]:
+    """Yield what lies there of a thing that may have been moved, as far as it can be read."""
+    for path in dict.fromkeys(paths):
+        with suppress(FarmError):
+            if path.is_file():
+                yield opening.opened(path)
 
 
 def told(found: Opened, *, name: str) -> timeline.Told:
@@ -51,8 +82,19 @@ def told(found: Opened, *, name: str) -> timeline.Told:
         facts=trace_lines.facts(analysis),
         doubts=trace_lines.doubts(analysis),
         phases=trace_views.phases(analysis),
-        kernels=trace_views.kernels(
-            analysis.kernels[:_TOP], of=len(analysis.kernels), more="`farm profile kernels`"
+        kernels=_named_first(
+            trace_views.kernels(
+                analysis.kernels[:_TOP], of=len(analysis.kernels), more="`farm profile kernels`"
+            )
         ),
-        ops=trace_views.ops(analysis.ops[:_TOP], of=len(analysis.ops), more="`farm profile ops`"),
+        ops=_named_first(
+            trace_views.ops(analysis.ops[:_TOP], of=len(analysis.ops), more="`farm profile ops`")
+        ),
     )
+
+
+def _named_first(made: Table) -> Table:
+    """Return a table with its last column first: a page holds that one when it is scrolled."""
+
+    rows = tuple((*row[-1:], *row[:-1]) for row in made.rows)
+    return Table(made.title, (*made.columns[-1:], *made.columns[:-1]), rows, made.notes)

@@ -60,7 +60,7 @@ def summary(talk: Talk, trace: str, as_page: bool) -> None:
         return
     console.show(*trace_lines.summary(found, name=trace))
     more = "kernels" if found.kernels else "ops" if found.ops else ""
-    if more and (Path(trace).is_file() or not os.path.lexists(trace)):  # a pipe is read once
+    if more and not _is_pipe(trace):
         console.next(f"farm profile {more} {shlex.quote(trace)}")
 
 
@@ -244,6 +244,11 @@ def what_if(talk: Talk, trace: str, category: str | None, launches: int | None) 
         console.document(schema.encode(found))
         return
     console.show(*trace_lines.what_if(found))
+
+
+def _is_pipe(trace: str) -> bool:
+    """Whether it can be read once only."""
+    return os.path.lexists(trace) and not Path(trace).is_file() and not Path(trace).is_dir()
 
 
 # ── what they share ──────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,8 @@ class MetricsRead(
 class PhasesRead(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.trace_phases/v1"):
     """The phases of a trace, in the order in which a step has them.
 
-    inferred_forward: some launches were taken for forward: they came before the first backward.
+    inferred_forward: some launches or ops were taken for forward: they came before the first
+    backward.
     """
 
     trace: str

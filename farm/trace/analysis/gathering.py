@@ -24,8 +24,8 @@ class Gathered(NamedTuple):
     """A trace with its structure. Of the GPU events: owner, the step that each was launched in, −1
     for none; device, a number per device; phase, category and unit of its name, as indices.
 
-    words: the phases, with `unphased` and `unattributed`. inferred: some launches were taken for
-    forward because they came before the first backward.
+    words: the phases, with `unphased` and `unattributed`. inferred: some launches or ops were taken
+    for forward because they came before the first backward.
     """
 
     trace: Trace
@@ -99,8 +99,9 @@ def gather(trace: Trace) -> Gathered:
     by_launch = bool(found.is_launch.any()) or not found.gpu.start.size
     spans = phases.spans(trace)
     words = list(dict.fromkeys((*spans.words, FORWARD, UNPHASED, UNATTRIBUTED)))
-    call_phase, inferred = _call_phases(found, spans, marked, words)
+    call_phase, calls_inferred = _host_phases(found.calls, spans, marked, words)
     ops = trace.events.where(trace.events.kind == OP)
+    op_phase, ops_inferred = _host_phases(ops, spans, marked, words)
     outer = [trace.lanes[each].outer for each in found.gpu.lane.tolist()]
     devices = sorted(set(outer), key=lambda each: (not each.isdigit(), each.zfill(9)))
     kinds = [kernels.kind(each) for each in trace.names] or [kernels.kind("")]
@@ -112,14 +113,14 @@ def gather(trace: Trace) -> Gathered:
         attribution="launch" if by_launch else "kernel_ts",
         spans=spans,
         words=words,
-        inferred=inferred,
+        inferred=bool(np.any(calls_inferred & found.is_launch) or np.any(ops_inferred)),
         owner=owner,
         device=np.array([devices.index(each) for each in outer], "i8"),
         devices=devices,
         phase=_gpu_phases(found, spans, call_phase, words, by_launch=by_launch),
         call_phase=call_phase,
         ops=ops,
-        op_phase=_unphased(phases.at(spans, ops.start, ops.lane.astype("i8")), words),
+        op_phase=op_phase,
         category=np.array([each.category for each in kinds])[found.gpu.name],
         unit=np.array([each.unit for each in kinds])[found.gpu.name],
     )
@@ -129,15 +130,12 @@ def _unphased(phase: "Whole", words: list[str]) -> "Whole":
     return np.where(phase < 0, words.index(UNPHASED), phase)
 
 
-def _call_phases(
-    found: Launches, spans: Spans, marked: Steps, words: list[str]
-) -> tuple["Whole", bool]:
-    calls = found.calls
-    lane = calls.lane.astype("i8")
-    phase = phases.at(spans, calls.start, lane)
-    inferred = phases.inferred_forward(spans, phase, calls.start, lane, marked)
-    phase = np.where(inferred, words.index(FORWARD), phase)
-    return _unphased(phase, words), bool(np.any(inferred & found.is_launch))
+def _host_phases(
+    events: Events, spans: Spans, marked: Steps, words: list[str]
+) -> tuple["Whole", "Flags"]:
+    lane, forward = events.lane.astype("i8"), words.index(FORWARD)
+    phase, inferred = phases.of_host(spans, events.start, lane, marked, forward=forward)
+    return _unphased(phase, words), inferred
 
 
 def _gpu_phases(

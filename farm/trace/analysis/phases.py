@@ -103,6 +103,18 @@ def at(found: Spans, time: "Whole", lane: "Whole") -> "Whole":
     return phase
 
 
+def of_host(
+    found: Spans, time: "Whole", lane: "Whole", marked: Steps, *, forward: int
+) -> tuple["Whole", "NDArray[np.bool_]"]:
+    """Return the phase of each instant on a thread as `at` does, and which were taken for forward.
+
+    forward: its index, which those get that tell it only by coming before the first backward.
+    """
+    phase = at(found, time, lane)
+    inferred = inferred_forward(found, phase, time, lane, marked)
+    return np.where(inferred, forward, phase), inferred
+
+
 def anywhere(found: Spans, time: "Whole") -> "Whole":
     """Return the phase of each instant by the spans of all threads, −1 for none."""
     return _newest(found, np.ones(found.start.size, bool), time)

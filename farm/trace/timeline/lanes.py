@@ -124,7 +124,8 @@ def _of_thread(found: Gathered, which: "NDArray[np.intp]") -> Marks:
     order = np.lexsort((*keys, events.start[which]))
     which, kind = which[order], kind[order]
     start, end, lane = events.start[which], events.end[which], events.lane[which]
-    phase = phases.at(found.spans, start, lane.astype("i8"))
+    forward = found.words.index(phases.FORWARD)
+    phase, _ = phases.of_host(found.spans, start, lane.astype("i8"), found.steps, forward=forward)
     number = {word: at for at, word in enumerate(found.words)}
     told = [number.get(phases.word(each, ANNOTATION), NOTHING) for each in found.trace.names]
     spans = np.isin(kind, (PHASE, SPAN))

@@ -31,6 +31,12 @@ def test_a_screen_has_value_spread_and_n_and_marks_what_is_not_sure():
     assert "quality  valid, stable: no doubt" == lines[2]
 
 
+def test_times_that_scatter_are_a_doubt_without_a_flag():
+    _, lines = shown(calls.document(profile=make.profile(repeats=1, stability="noisy")))
+
+    assert "quality  valid, noisy: the times scatter widely" == lines[2]
+
+
 def test_an_interval_is_shown_where_there_is_one(seed):
     """A thousand independent samples bound their p95; the mark is then gone."""
     samples = np.random.default_rng(seed).permutation(np.arange(9001.0, 10001.0))

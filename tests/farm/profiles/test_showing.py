@@ -116,6 +116,23 @@ def test_a_screen_shows_figures_quality_repeats_and_the_way_back():
 
 
 @pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "valid, stable: no doubt"),
+        ({"stability": "noisy"}, "valid, noisy: the times scatter widely"),
+        (
+            {"stability": "noisy", "flags": ["drifting"]},
+            "degraded, noisy: the times drifted by more than 2 %, the times scatter widely",
+        ),
+        ({"repeats": 2}, "valid, stable: fewer usable repeats than asked"),
+    ],
+)
+def test_a_screen_doubts_what_a_report_doubts(given, said):
+    """Also what no flag says."""
+    assert f"quality  {said}" in told(make.profile(**given)).splitlines()
+
+
+@pytest.mark.parametrize(
     ("of_blocks", "said"), [(1, "each was timed alone"), (40, "40 were timed together")]
 )
 def test_short_steps_are_told_as_they_were_timed(of_blocks, said):

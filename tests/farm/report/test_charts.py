@@ -1,15 +1,17 @@
 """Charts draw exactly their rows, alike in every chart, for every kind of sight."""
 
+import itertools
 import json
 
 import pytest
 
 from farm import schema
-from farm.report import charts, dotplot
+from farm.catalog.winners import winners
+from farm.report import charts, dotplot, model
 from farm.report.record import Figures
 from tests.farm import make
 from tests.farm.report import hostile, sample
-from tests.farm.report.test_model import build
+from tests.farm.report.test_model import NOW, build
 
 
 def test_the_charts_are_as_they_were_when_a_person_looked_at_them():
@@ -77,6 +79,28 @@ def test_one_cell_per_model_is_one_chart():
     drawn = charts.latency(build(jobs, *map(make.profile, jobs)))
 
     assert [["mlp", "cnn", "lstm"]] == [[row["line"] for row in each.rows] for each in drawn]
+
+
+@pytest.mark.parametrize("batches", [(1,), (1, 8)])
+@pytest.mark.parametrize("names", [("mlp",), ("mlp", "cnn")])
+def test_a_training_and_an_inference_share_no_chart(names, batches):
+    """On one axis a training would read as a slow inference."""
+    told, profiles = [], []
+    for mode in ("inference", "train"):
+        for name, batch in itertools.product(names, batches):
+            job = make.job(name, batch=batch, ref=f"{name}:{mode}")  # another job for each mode
+            job_id, labels = job.job_id, make.labels(job, mode=mode)
+            told.append(schema.Labelled(job_id=job_id, labels=labels))
+            profiles.append(make.row(make.profile(job)))
+    manifest = make.manifest(jobs=told)
+
+    drawn = charts.latency(model.build(manifest, winners(profiles), cards={}, now=NOW))
+
+    modes = [{row["cell"].split()[-1] for row in each.rows} for each in drawn]
+    assert [{"inference"}, {"train"}] == [modes[0], modes[-1]]
+    assert {1} == {len(each) for each in modes}
+    assert all(each.title.endswith(tuple(mode)) for each, mode in zip(drawn, modes, strict=True))
+    assert len(told) == sum(len(each.rows) for each in drawn)
 
 
 def test_more_series_than_colours_become_lines():

@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from farm import schema
 from farm.catalog.winners import winners
-from farm.report import cells, findings
-from farm.report.record import Answer, Cell
+from farm.report import cells, findings, html, model
+from farm.report.record import Answer, Cell, Report
 from tests.farm import make
 
 NOW = datetime(2026, 11, 30, 11, 0, tzinfo=UTC)
@@ -77,6 +78,42 @@ def test_throughput_is_the_largest_and_its_own_contest():
 def test_a_model_without_a_good_cell_has_no_answer():
     """No best of nothing."""
     assert [] == findings.answers(run({"status": "failed"}, {"flags": ["throttled"]}))
+
+
+def of_modes(*given: tuple[str, dict]) -> Report:
+    """A report of a cell per mode and description, of one model, told apart by their batch."""
+    jobs = [make.job(batch=at + 1) for at in range(len(given))]
+    told = [
+        schema.Labelled(job_id=job.job_id, labels=make.labels(job, mode=mode))
+        for job, (mode, _) in zip(jobs, given, strict=True)
+    ]
+    rows = [make.row(make.profile(job, **each)) for job, (_, each) in zip(jobs, given, strict=True)]
+    return model.build(make.manifest(jobs, jobs=told), winners(rows), cards={}, now=NOW)
+
+
+def test_a_training_never_competes_with_an_inference():
+    """Each mode has its own answer, also where the other's is disturbed and looks better."""
+    report = of_modes(
+        ("inference", {"p50_ms": 10.0}),
+        ("train", {"p50_ms": 30.0}),
+        ("train", {"p50_ms": 10.01}),
+        ("inference", {"p50_ms": 9.0, "flags": ["contended"]}),
+    )
+
+    found = [(each.metric, each.cell, each.rivals, each.certainty) for each in report.answers]
+
+    better = "of the valid cells; better, but disturbed: b4 inference"
+    assert ("latency", 0, [], better) == found[0]
+    assert ("latency", 2, [], "clear: no other interval overlaps") == found[2]
+    cards = html.page(report)
+    assert "<h3>mlp, inference</h3>" in cards
+    assert "<h3>mlp, train</h3>" in cards
+
+
+def test_the_only_cell_of_a_mode_says_so():
+    report = of_modes(("inference", {}), ("train", {}))
+
+    assert "the only cell of mode train measured" == report.answers[2].certainty
 
 
 def test_doubts_are_sorted_worst_first_and_name_their_cells():

@@ -47,7 +47,7 @@ def of(
     if not isinstance(capture, Capture):
         batch = training.sample(module, inputs, batch=workload.batch)
         learn = training.learning(module, batch, autocast="", device=place.device)
-        found = pipeline.Pipeline(stages=learn)
+        found = pipeline.Pipeline(stages=learn, notes=training.stand_in(module))
     elif workload.mode == "train":
         _check_loss(module, workload, capture)
         assert loading is not None, "a captured training has data"

@@ -7,7 +7,8 @@ process computes on one thread, minds no Ctrl-C, and ends with the process that 
 import inspect
 import signal
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import chain, count
 from pathlib import Path
@@ -114,6 +115,16 @@ def length(data: Data, batch: int) -> int | None:
     return None if data.count is None else data.count // batch
 
 
+def takes(data: Data) -> Collection[str]:
+    """Return which of `workers` and `imgsz` make a difference for these data."""
+    if data.kind != "callable":
+        return ("workers", "imgsz")
+    with suppress(Exception):  # which is told where its first batch is wanted
+        function = _fetched(data.reference, data.root)
+        return _taken(function, {"imgsz": 0}) if callable(function) else ()
+    return ()
+
+
 # ── images ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -177,16 +188,16 @@ def _settle(_worker: int) -> None:
 def _of_function(data: Data, *, batch: int, imgsz: int) -> Iterator[object]:
     function = _fetched(data.reference, data.root)
     if not callable(function):
-        raise LoadFailed("model_error", f"{data.reference!r} cannot be called")
+        raise LoadFailed("bad_data", f"{data.reference!r} cannot be called")
     made = function(**_taken(function, {"batch": batch, "imgsz": imgsz}))
     if not isinstance(made, Iterable):
         what = f"{data.reference!r} returned {type(made).__name__}, which yields no batches"
-        raise LoadFailed("model_error", what)
+        raise LoadFailed("bad_data", what)
     source = iter(made)
     for first in source:
         if not any(True for _ in outputs.leaves(first)):
             what = f"{data.reference!r} yielded {type(first).__name__}, which holds no array"
-            raise LoadFailed("model_error", what)
+            raise LoadFailed("bad_data", what)
         return chain([first], source)
     return source
 

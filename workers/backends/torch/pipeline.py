@@ -4,7 +4,7 @@ A model that brings its own `preprocess` and `postprocess`, or its own `loss`, i
 pipeline that it is; any other one is a forward pass on what it takes, and uses nothing else.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice, repeat
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from farm.captures import images
 from farm.schema import Capture, Data
 from workers.backends import LoadFailed
-from workers.backends.torch import training
+from workers.backends.torch import outputs, training
 from workers.backends.torch.calling import bind
 from workers.backends.torch.stages import Feed, Stage
 from workers.backends.torch.training import Batch, casting
@@ -55,6 +55,7 @@ class Loading(Protocol):
 
     def batches(self, data: Data, *, batch: int, imgsz: int, workers: int) -> Passes: ...
     def length(self, data: Data, batch: int) -> int | None: ...
+    def takes(self, data: Data) -> Collection[str]: ...
 
 
 class _Detects(Protocol):
@@ -85,7 +86,7 @@ def of_training(
     """
     assert isinstance(asked.data, Data), "a training has data"
     data = asked.data
-    notes: list[str] = []
+    notes = [] if data.kind == "callable" else training.stand_in(module)
     drawn = training.sample(module, inputs, batch=batch)
     fresh, count = _source(data, drawn, asked, loading=loading, batch=batch, notes=notes)
     if not again and count is not None and count < asked.warmup + asked.steps:
@@ -97,13 +98,14 @@ def of_training(
         ended=lambda done: unfilled(done, asked, batch=batch),
     )
     learn = training.learning(module, None, autocast=asked.autocast, device=device)
-    unused = [] if data.kind in ("yaml", "synthetic") and asked.imgsz else ["workers"]
+    takes = loading.takes(data)
+    unused = [each for each in ("workers", "imgsz") if each not in takes or not asked.imgsz]
     return Pipeline(
         stages=[("dataload", feed), ("to_device", partial(_placed, device=device)), *learn],
         feed=feed,
-        loaders=0 if unused else asked.workers,
+        loaders=0 if "workers" in unused else asked.workers,
         kind="detection" if hasattr(module, "loss") else "plain",
-        unused=(*unused, *(() if asked.imgsz else ("imgsz",))),
+        unused=tuple(unused),
         notes=notes,
     )
 
@@ -213,15 +215,26 @@ def _source(
                 data, batch=batch, imgsz=asked.imgsz or 640, workers=asked.workers
             )
             notes.extend(each for each in made.notes if each not in notes)
-            return iter(made)
+            return _counted(made, data, batch) if data.kind == "callable" else iter(made)
 
         return fresh, count
     if data.kind != "synthetic":
-        raise LoadFailed("model_error", "the data are images, and the model takes none")
+        raise LoadFailed("bad_data", "the data are images, and the model takes none")
     if data.count is None:
         return lambda: repeat(drawn), None
     count = data.count // batch
     return lambda: repeat(drawn, count), count
+
+
+def _counted(batches: Iterable[Any], data: Data, batch: int) -> Iterator[Any]:
+    """Yield the batches of a function, each of as many items as every figure counts on."""
+    for each in batches:
+        sizes = {len(leaf) for leaf in outputs.leaves(each) if leaf.ndim}
+        if len(sizes) == 1 and sizes != {batch}:
+            size = sizes.pop()
+            what = f"{data.reference} yields a batch of {size}, and --batch is {batch}"
+            raise LoadFailed("bad_data", what, f"--batch {size}")
+        yield each
 
 
 def _placed(given: Any, *, device: str) -> Batch:

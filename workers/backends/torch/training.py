@@ -52,6 +52,13 @@ def sample(module: "nn.Module", inputs: Mapping[str, Any], *, batch: int) -> Bat
     return Batch(args, named, [box] * batch)
 
 
+def stand_in(module: "nn.Module") -> list[str]:
+    """Return what is to be said of a module that is trained without a loss of its own."""
+    if callable(getattr(module, "loss", None)):
+        return []
+    return ["it brings no loss: without a target it is trained on the mean square of its output"]
+
+
 def learning(
     module: "nn.Module", given: Batch | None, *, autocast: str, device: str
 ) -> list[Stage]:

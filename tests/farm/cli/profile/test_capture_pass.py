@@ -255,7 +255,7 @@ def test_options_without_use_are_kept_and_those_that_somebody_gave_are_told(here
     )
 
     assert ["size", "conf", "iou", "max_det"] == found.found.config["unused"]
-    assert ["mlp has no use for --size, --max-det"] == heard.warned
+    assert ["no use for --size, --max-det here"] == heard.warned
 
 
 @pytest.mark.seed("S4.18")

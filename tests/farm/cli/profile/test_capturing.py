@@ -47,8 +47,8 @@ def test_an_inference_is_shown_and_leads_to_its_phases(here, farm, works) -> Non
     shown = said.out.splitlines()
     assert (0, "runs/profile/infer/profile.json") == (said.code, shown[0])
     names = [line.split("  ")[0] for line in shown if re.match(r"\w[\w ]{2,12}  ", line)]
-    assert ["step", "latency", "throughput", "stages", "GPU", "host"] == names[:6]
-    assert "latency      p50 20.00 ms · p90 20.80 ms · p99 22.40 ms" in shown
+    assert ["what", "step", "latency", "throughput", "stages", "GPU"] == names[:6]
+    assert "latency      p50 20.00 ms · p90 20.80 ms · p99 22.40~ ms" in shown
     assert "throughput   64.00 images/s" in shown
     assert "wrote runs/profile/infer/profile.json" in said.err
 

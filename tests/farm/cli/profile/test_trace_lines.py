@@ -200,10 +200,38 @@ def test_of_a_captured_inference_it_shows_the_plain_step_percentiles_rate_and_st
     assert said(found, "step") == (
         "10.00 ms, median of 3 plain steps · sample deviation 10 %\n1.200 times as long when traced"
     )
-    assert "p50 20.00 ms · p90 20.80 ms · p99 22.40 ms" == said(found, "latency")
+    assert "p50 20.00 ms · p90 20.80 ms · p99 22.40~ ms" == said(found, "latency")
     assert "64.00 images/s" == said(found, "throughput")
     assert "preprocess 1.000 ms · forward 6.000 ms · postprocess 0.5000 ms" == said(found, "stages")
     assert "– (no GPU computed)" == said(found, "peak memory")
+
+
+def test_a_percentile_that_too_few_samples_stand_behind_has_its_mark() -> None:
+    """That of the median within one process is another matter: it has no interval for its own."""
+    found = captures.analysis(Taken())
+    reasons = found.null_reasons
+    known = structs.replace(
+        found, null_reasons={k: v for k, v in reasons.items() if k != "intervals.latency_p99_ms"}
+    )
+
+    assert reasons["intervals.latency_p99_ms"].startswith("below_resolution")
+    assert "p99 22.40~ ms" in said(found, "latency")
+    assert "~" not in said(known, "latency")
+
+
+def test_it_says_what_was_captured_how_and_on_what() -> None:
+    made = captures.analysis(Taken())
+    told = {"batch": 4, "imgsz": 96, "precision": "fp32", "device": "EPYC", "framework": "torch 3"}
+    found = structs.replace(made, model="net", config=made.config | told)
+
+    assert "net, inference · batch 4 · 96 × 96 · fp32 · EPYC · torch 3" == said(found, "what")
+
+
+def test_who_disturbed_a_capture_is_named_among_its_doubts() -> None:
+    made = captures.analysis(Taken())
+    found = structs.replace(made, config=made.config | {"neighbours": ["python (pid 7), 90 %"]})
+
+    assert "beside it: python (pid 7), 90 %" == trace_lines.doubts(found)[-1]
 
 
 @pytest.mark.parametrize("item", ["vector", "sequence", "chunk"])

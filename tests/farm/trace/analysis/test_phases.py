@@ -131,6 +131,28 @@ def test_without_forward_spans_what_comes_before_the_first_backward_is_forward()
     assert found.inferred
 
 
+def test_an_op_is_of_the_inferred_forward_as_its_launches_are() -> None:
+    """On another thread, after the backward pass and outside a step it is of no phase."""
+    ops = [op("aten::mm", 90, 20), op("aten::add", 750, 9), op("aten::mm", 190, 20, thread=2)]
+
+    found = gathered([*backward_only(), *ops, op("late", 2500, 5)])
+    at = (found.ops.start // 1000).tolist()
+    phase = {when: found.words[each] for when, each in zip(at, found.op_phase, strict=True)}
+
+    assert phase == {
+        **{90: "forward", 190: UNPHASED, 500: "backward", 750: UNPHASED},
+        **{1500: "backward", 2500: UNPHASED},
+    }
+
+
+def test_ops_alone_make_an_inferred_forward_that_is_said() -> None:
+    """A trace of a CPU has no launch."""
+    found = gathered([step(0, 0, 1000), op("aten::mm", 10, 5), op("MmBackward0", 500, 200)])
+
+    assert found.inferred
+    assert ["forward", "backward"] == [found.words[each] for each in found.op_phase.tolist()]
+
+
 def test_with_one_forward_span_nothing_is_inferred() -> None:
     found = gathered([*backward_only(), span(FORWARD, 100, 1)])
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from farm.schema import Capture, Data, Protocol, Tensor
 from workers.backends import LayerAsk, LoadFailed, NotOffered
-from workers.backends.torch import calling, iteration, loading
+from workers.backends.torch import calling, iteration, loading, training
 from workers.backends.torch.load import _held
 from workers.backends.torch.placing import Place
 from workers.fakes import FakeClock
@@ -333,9 +333,9 @@ def test_what_a_capture_found_beside_its_numbers_is_among_the_facts(assign, load
         step()
 
     facts = step.facts()
-    assert (3, ("workers", "imgsz"), "plain", ()) == (
+    assert (3, ("workers", "imgsz"), "plain", tuple(training.stand_in(nn.Linear(1, 1)))) == (
         len(facts.waits_ns),
         facts.unused,
         facts.pipeline,
-        facts.notes,
+        tuple(facts.notes),
     )

@@ -222,7 +222,7 @@ def test_a_function_without_batches_fails_to_load(given, code, message):
     with pytest.raises(LoadFailed, match=message) as caught:
         given(code)
 
-    assert "model_error" == caught.value.kind
+    assert "bad_data" == caught.value.kind
 
 
 def test_what_a_function_raises_passes_through(given):

@@ -51,13 +51,17 @@ class Own(Plain):
 
 
 class Yields:
-    """A loader whose passes are these batches. says: what it has to say of the data."""
+    """A loader whose passes are these batches. says: what it has to say of the data; taken: what
+    a function of a person takes."""
 
-    def __init__(self, *batches, says=()):
-        self.made, self.says, self.asked = batches, says, []
+    def __init__(self, *batches, says=(), taken=()):
+        self.made, self.says, self.asked, self.taken = batches, says, [], taken
 
     def length(self, data, batch):
         return None if data.count is None else data.count // batch
+
+    def takes(self, data):
+        return ("workers", "imgsz") if data.kind != "callable" else self.taken
 
     def batches(self, data, **words):
         self.asked.append(words)
@@ -248,7 +252,7 @@ def test_a_training_step_waits_for_data_and_moves_them_first():
     [
         (Own, SYNTHETIC, 32, (), "detection"),
         (Plain, SYNTHETIC, 32, (), "plain"),
-        (Plain, OWN, 32, ("workers",), "plain"),
+        (Plain, OWN, 32, ("workers", "imgsz"), "plain"),
         (Plain, SYNTHETIC, 0, ("workers", "imgsz"), "plain"),
         (Own, OWN, 0, ("workers", "imgsz"), "detection"),
     ],
@@ -258,6 +262,26 @@ def test_options_that_a_training_has_no_use_for_are_told(module, data, imgsz, un
     found = training(module(), Yields(), data, inputs={"x": torch.ones(2)}, imgsz=imgsz)
 
     assert (unused, kind) == (found.unused, found.kind)
+
+
+def test_a_function_that_takes_the_size_of_images_has_a_use_for_it():
+    found = training(Plain(), Yields(taken=("imgsz",)), OWN, imgsz=32)
+
+    assert ("workers",) == found.unused
+
+
+@pytest.mark.parametrize(
+    "made", [torch.ones(3, 2), (torch.ones(3, 2), torch.ones(3)), {"x": torch.ones(3, 2)}]
+)
+def test_a_batch_of_another_size_than_was_asked_for_is_no_data(made):
+    """Each figure per item counts on it. A number beside the arrays, such as a scale, has none."""
+    right = training(Plain(), Yields((torch.ones(2, 2), torch.tensor(0.5))), OWN, batch=2)
+    wrong = training(Plain(), Yields(made), OWN, batch=2)
+
+    assert right.feed(None) is not None
+    with pytest.raises(LoadFailed, match="yields a batch of 3, and --batch is 2") as caught:
+        wrong.feed(None)
+    assert ("bad_data", "--batch 3") == (caught.value.kind, caught.value.hint)
 
 
 @pytest.mark.seed("S4.14", "S4.16", "S4.17")
@@ -343,7 +367,7 @@ def test_images_for_a_model_that_takes_none_are_no_data():
     with pytest.raises(LoadFailed, match="the data are images") as caught:
         training(Plain(), loading, data, inputs={"x": torch.ones(2)}, batch=2)
 
-    assert "model_error" == caught.value.kind
+    assert "bad_data" == caught.value.kind
 
 
 # ── the window ───────────────────────────────────────────────────────────────────────────────────
@@ -373,7 +397,8 @@ def test_data_known_to_be_too_short_are_told_before_anything_runs(imgsz):
 @pytest.mark.seed("S4.26")
 def test_a_function_that_ends_early_is_told_when_it_does():
     """Nobody knew; its batches are counted, and make three ways out as well."""
-    found = training(Plain(), Yields(*[(X, Y)] * 30), batch=4, imgsz=32, warmup=5, steps=50)
+    four = (torch.cat([X, X]), torch.cat([Y, Y]))
+    found = training(Plain(), Yields(*[four] * 30), batch=4, imgsz=32, warmup=5, steps=50)
     run = stages.chained(found.stages)
     for _ in range(30):
         run()
