@@ -14,6 +14,7 @@ from farm.schema import Captured, Profile, SystemCard
 from farm.store import NotFound, Store, card_key
 from farm.trace import captured, opening
 from farm.trace.analysis.known import Known
+from farm.trace.analysis.record import Setting
 from farm.trace.files import Address
 from farm.trace.opening import Opened
 
@@ -69,7 +70,8 @@ def opened(store: Store, profile: Profile, *, name: str) -> Opened:
     card = _card(store, profile.card_id)
     if beside is None or card is None:
         return found
-    analysis = captured.dressed(found.analysis, profile, beside, card=card, asked={})
+    asked: dict[str, Setting] = {"repeats": len(profile.repeats)}
+    analysis = captured.dressed(found.analysis, profile, beside, card=card, asked=asked)
     return found._replace(analysis=analysis)
 
 

@@ -78,7 +78,7 @@ def _traces(talk: Talk, sides: "Sequence[Side]") -> tuple[str, str]:
     else:
         console.show(*comparing_views.compared(found))
     apart = found.verdict == "incomparable"
-    return found.verdict, "; ".join(found.reasons) if apart else _NOT_PAIRED
+    return found.verdict, "; ".join(comparing_views.reasons(found)) if apart else _NOT_PAIRED
 
 
 def _tables(talk: Talk, sides: "Sequence[Side]") -> str:

@@ -9,6 +9,9 @@ from msgspec import UNSET
 
 from farm.report import words
 from farm.report.table import Column, Datum, Table, Tone
+from farm.schema import INVALIDATING
+from farm.trace.analysis.quality import FLAGS
+from farm.trace.comparing.guarding import NAMES
 from farm.trace.comparing.kernels import SIGN
 from farm.trace.comparing.record import (
     CategoryChange,
@@ -34,7 +37,7 @@ class _Shown(NamedTuple):
 
 
 _METRICS: Final = {
-    "img_per_s": _Shown("throughput", "images/s"),
+    "img_per_s": _Shown("throughput", ""),
     "ms_per_item": _Shown("time per item", "ms"),
     "step_ms": _Shown("step", "ms"),
     "gpu_util": _Shown("GPU utilisation", "%", 100),
@@ -42,7 +45,10 @@ _METRICS: Final = {
     "launches_per_step": _Shown("launches", "per step"),
     "tensorcore_pct": _Shown("matrix units", "%"),
     "peak_vram_mb": _Shown("peak memory", "MiB", 1e6 / 2**20),
+    **{f"latency_{each}_ms": _Shown(f"latency {each}", "ms") for each in ("p50", "p90", "p99")},
 }
+_WALL: Final = "_wall_ms"  # ends the metric of a phase
+_DIGITS: Final = 12  # of a digest
 _TONES: Final[dict[str, Tone]] = {"better": "good", "worse": "bad"}
 
 
@@ -51,10 +57,9 @@ def compared(found: TraceComparison) -> list[str | Table]:
     lines = [*_side("before", found.before), *_side("after", found.after)]
     told = f"{found.before.bound} → {found.after.bound}"
     lines += _said("bound", [told if found.before.bound != found.after.bound else "the same"])
-    lines += _said("differs", map(_differs, found.differs))
-    lines += _said(
-        "unknown", [f"{', '.join(found.unknown)}: one side does not tell"] * bool(found.unknown)
-    )
+    lines += _said("differs", [_differs(each, found) for each in found.differs])
+    unknown = ", ".join(NAMES.get(each, each) for each in found.unknown)
+    lines += _said("unknown", [f"{unknown}: one side does not tell"] * bool(unknown))
     lines += [*_said("rule", [_rule(found)]), *_said("verdict", [_verdict(found)])]
     blocks: list[str | Table] = [*lines, _rows(found.rows)]
     if found.categories:
@@ -62,6 +67,17 @@ def compared(found: TraceComparison) -> list[str | Table]:
     if found.kernels:
         blocks.append(_kernels(found.kernels, trials=max(found.before.trials, found.after.trials)))
     return blocks
+
+
+def reasons(found: TraceComparison) -> list[str]:
+    """Return why there is no verdict, with the flags of an invalid side in words."""
+    said = []
+    for each in found.reasons:
+        for name, side in (("before", found.before), ("after", found.after)):
+            if each.startswith(start := f"{name} is invalid: "):
+                each = start + _doubts(flag for flag in side.flags if flag in INVALIDATING)
+        said.append(each)
+    return said
 
 
 # ── lines ────────────────────────────────────────────────────────────────────────────────────────
@@ -76,15 +92,26 @@ def _said(name: str, parts: Iterable[str]) -> list[str]:
 def _side(name: str, side: Side) -> list[str]:
     batch = None if side.batch is None else f"batch {side.batch}"
     step = "its step with the profiler beside it" if side.step == "instrumented" else None
-    trials = words.count(side.trials, "trial")
+    trials = words.count(side.trials, "trial") if side.repeats is UNSET else "one profile"
     known = [each for each in (side.model, side.mode, batch, trials, step) if each]
-    doubts = [f"doubts: {', '.join(side.flags)}"] if side.flags else []
+    doubts = [f"doubts: {_doubts(side.flags)}"] if side.flags else []
     bound = f"{side.bound}: {side.bound_why}"
     return [f"{name:<{_NAME}}{side.name}", *_said("", [", ".join(known), bound, *doubts])]
 
 
-def _differs(each: Differs) -> str:
-    return f"{each.key}: {_setting(each.before)} before, {_setting(each.after)} after"
+def _doubts(flags: Iterable[str]) -> str:
+    return "; ".join(FLAGS.get(each) or words.flag(each) for each in flags)
+
+
+def _differs(each: Differs, found: TraceComparison) -> str:
+    before, after = _setting(each.before), _setting(each.after)
+    if each.key == "model_digest":
+        # models of one name are told apart by the beginning of their digests
+        before, after = before[:_DIGITS], after[:_DIGITS]
+        names = (found.before.model, found.after.model)
+        if None not in names and names[0] != names[1]:
+            before, after = map(str, names)
+    return f"{NAMES.get(each.key, each.key)}: {before} before, {after} after"
 
 
 def _setting(value: object) -> str:
@@ -95,13 +122,13 @@ def _rule(found: TraceComparison) -> str:
     """Return the rule of the seeds for the metric to read first, in the unit of its row."""
     for row in found.rows:
         if row.metric == found.headline and row.rule is not UNSET:
-            return f"{_METRICS[row.metric].name}: {row.rule.words}"
+            return f"{_shown(row).name}: {row.rule.words}"
     return "no time is known of both sides"
 
 
 def _verdict(found: TraceComparison) -> str:
     if found.verdict == "incomparable":
-        return f"incomparable: {'; '.join(found.reasons)}"
+        return f"incomparable: {'; '.join(reasons(found))}"
     text = f"inconclusive, not measured in turns; leaning: {found.leaning}"
     lean = found.lean
     if lean is UNSET or lean.ratio is None:
@@ -126,7 +153,7 @@ def _rows(rows: Sequence[Row]) -> Table:
         Column("worth"),
     )
     told = [each for each in rows if (each.before, each.after) != (None, None)]
-    silent = [_METRICS[each.metric].name for each in rows if each not in told]
+    silent = [_shown(each).name for each in rows if each not in told]
     notes = [f"told by neither: {', '.join(silent)}"] if silent else []
     rules = [each.rule for each in told if each.rule is not UNSET]
     if any(each.two_se is None for each in rules):
@@ -136,8 +163,14 @@ def _rows(rows: Sequence[Row]) -> Table:
     return Table("", columns, tuple(map(_row, told)), tuple(notes))
 
 
+def _shown(row: Row) -> _Shown:
+    usual = _Shown(f"{row.metric.removesuffix(_WALL)} wall", "ms")
+    found = _METRICS.get(row.metric, usual)
+    return found if found.unit else found._replace(unit=row.unit)
+
+
 def _row(row: Row) -> tuple[Datum, ...]:
-    name, unit, scale = _METRICS[row.metric]
+    name, unit, scale = _shown(row)
     before, after, change = (
         None if each is None else scale * each for each in (row.before, row.after, row.change)
     )

@@ -36,8 +36,9 @@ class _Place(NamedTuple):
 def found(talk: Talk, word: str) -> "Opened | LayerProfile":
     """Return what a word names: a file that is there, a stored profile, or an object of a store.
 
-    A folder stands for the profile in it, as of `in_folder`. Raises as `farm.trace.opening.read` does for a file; NoResult for an id that nothing matches or
-    a profile without a trace, and Unreachable for a store that is away.
+    A folder stands for the profile in it, as of `in_folder`. Raises as that does, and as
+    `farm.trace.opening.read` does for a file; NoResult for an id that nothing matches or a profile
+    without a trace, and Unreachable for a store that is away.
     """
     from farm.trace import files, opening
 

@@ -246,11 +246,6 @@ def what_if(talk: Talk, trace: str, category: str | None, launches: int | None) 
     console.show(*trace_lines.what_if(found))
 
 
-def _is_pipe(trace: str) -> bool:
-    """Whether it can be read once only."""
-    return os.path.lexists(trace) and not Path(trace).is_file() and not Path(trace).is_dir()
-
-
 # ── what they share ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -280,3 +275,8 @@ def _reasons(found: "Told", part: str, called: str) -> dict[str, str]:
         for path, each in found.null_reasons.items()
         if path.startswith(f"{part}.")
     }
+
+
+def _is_pipe(trace: str) -> bool:
+    """Whether it can be read once only."""
+    return os.path.lexists(trace) and not Path(trace).is_file() and not Path(trace).is_dir()

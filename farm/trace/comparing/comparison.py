@@ -7,13 +7,12 @@ from msgspec import UNSET, UnsetType, structs, to_builtins
 from farm.schema import null_paths
 from farm.trace.analysis.record import Analysis
 from farm.trace.comparing import figures, guarding, kernels
-from farm.trace.comparing.figures import METRICS, PER_ITEM, figure
+from farm.trace.comparing.figures import PER_ITEM, figure
 from farm.trace.comparing.leaning import batches, headline, leaning
 from farm.trace.comparing.record import Lean, Leaning, Row, Side, TraceComparison
 from farm.trace.comparing.rows import rows
 
 UNPAIRED: Final = "unpaired"
-_BY_NAME: Final = {each.name: each for each in METRICS}
 
 
 class Named(NamedTuple):
@@ -68,7 +67,15 @@ def _side(named: Named) -> Side:
         bound=found.bound,
         bound_why=found.bound_why,
         flags=found.quality.flags,
+        repeats=_repeats(found),
     )
+
+
+def _repeats(found: Analysis) -> int | UnsetType:
+    """Return the repeats inside a profile that does not tell one from the other."""
+    told = found.config.get("repeats")
+    apart = found.spread is not UNSET or isinstance(told, bool)
+    return UNSET if apart or not isinstance(told, int) or told < 2 else told
 
 
 def _led(made: list[Row], before: Analysis, after: Analysis) -> list[Row]:
@@ -81,7 +88,8 @@ def _led(made: list[Row], before: Analysis, after: Analysis) -> list[Row]:
 def _warnings(before: Analysis, after: Analysis, differs: list[str]) -> list[str]:
     found = []
     if len(differs) > 1:
-        keys = f"{', '.join(differs[:-1])} and {differs[-1]}"
+        named = [guarding.NAMES.get(each, each) for each in differs]
+        keys = f"{', '.join(named[:-1])} and {named[-1]}"
         found.append(f"{keys} differ at once: no change can be put down to one of them")
     if (sizes := batches(before, after)) is not None:
         one, other = sizes
@@ -114,5 +122,6 @@ def _reason(path: str, found: TraceComparison, before: Analysis, after: Analysis
         return "single_repeat"
     if name[0] in ("before", "after"):
         side = before if name[0] == "before" else after
-        return figure(side, _BY_NAME[row.metric]).why
+        known = {each.name: each for each in figures.metrics(before, after)}
+        return figure(side, known[row.metric]).why
     return zero if row.change is not None else "not_applicable: one side is not known"

@@ -14,13 +14,17 @@ Better = Literal["larger", "smaller", "neither"]
 
 
 class Metric(NamedTuple):
-    """A row of a comparison. field: of an analysis; exact: a count, which has no noise."""
+    """A row of a comparison. exact: a count, which has no noise.
+
+    field: of an analysis; where it is "", the wall time of a phase, or else the metric of the name.
+    """
 
     name: str
     unit: str
     better: Better
     field: str
     exact: bool = False
+    phase: str = ""
 
 
 class Figure(NamedTuple):
@@ -31,7 +35,7 @@ class Figure(NamedTuple):
     why: str = ""
 
 
-IMG_PER_S: Final = Metric("img_per_s", "images/s", "larger", "img_per_s")
+IMG_PER_S: Final = Metric("img_per_s", "items/s", "larger", "img_per_s")
 PER_ITEM: Final = Metric("ms_per_item", "ms", "smaller", "step_ms")
 STEP: Final = Metric("step_ms", "ms", "smaller", "step_ms")
 METRICS: Final = (
@@ -43,8 +47,29 @@ METRICS: Final = (
     Metric("tensorcore_pct", "%", "neither", "tensorcore_pct"),
     Metric("peak_vram_mb", "MB", "smaller", "peak_vram_mb"),
 )
+LATENCIES: Final = tuple(
+    Metric(f"latency_{each}_ms", "ms", "smaller", "") for each in ("p50", "p90", "p99")
+)
 _LAST: Final = "not_supported: of several trials the file tells that of one alone"
 _BATCH: Final = "not_probed: the batch is not told"
+
+
+def metrics(before: Analysis, after: Analysis) -> list[Metric]:
+    """Return what is compared of the two, in the order of the rows.
+
+    The throughput counts what both sides say that they count, else items. Two inferences have their
+    latencies too, and every pair the wall times of the phases whose times both tell.
+    """
+    items = [each.config.get("item") for each in (before, after)]
+    item = items[0] if isinstance(items[0], str) and items[0] == items[1] else "item"
+    found = [IMG_PER_S._replace(unit=f"{item}s/s"), *METRICS[1:]]
+    if before.mode == after.mode == "inference":
+        found += LATENCIES
+    for row in before.phases:
+        wall = Metric(f"{row.phase}_wall_ms", "ms", "smaller", "", phase=row.phase)
+        if all(figure(each, wall).value is not None for each in (before, after)):
+            found.append(wall)
+    return found
 
 
 def batch(side: Analysis) -> int | None:
@@ -67,12 +92,20 @@ def figure(side: Analysis, metric: Metric) -> Figure:
     trials = _trials(side, metric.name) or _trials(side, metric.field)
     if trials:
         return Figure(sum(trials) / len(trials), trials)
-    value = getattr(side, metric.field)
+    value = _value(side, metric)
     if value is None:
         return Figure(None, why=_why(side, metric))
     if count(side) > 1 and not _all_means(side):
         return Figure(None, why=_LAST)
     return Figure(float(value))
+
+
+def _value(side: Analysis, metric: Metric) -> float | None:
+    if metric.phase:
+        walls = {row.phase: row.wall_ms_per_step for row in side.phases}
+        return walls.get(metric.phase)
+    value = getattr(side, metric.field) if metric.field else side.metrics.get(metric.name)
+    return value if isinstance(value, int | float) else None
 
 
 def _per_item(side: Analysis) -> Figure:

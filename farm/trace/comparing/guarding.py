@@ -11,6 +11,7 @@ from farm.trace.comparing.record import Differs
 SETTINGS: Final = (
     *("model_digest", "batch", "imgsz", "precision", "device", "driver", "framework"),
 )
+NAMES: Final = {"model_digest": "model"}  # as a person calls a setting
 _PLAIN: Final = "plain"
 
 

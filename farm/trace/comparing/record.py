@@ -16,6 +16,7 @@ class Side(Stored, frozen=True, kw_only=True):
     """One analysis. step: whether its step was taken by itself, or with the profiler beside it.
 
     trials: how many processes it was put together from. flags: what is to be doubted about it.
+    repeats: of a profile that several went into, and whose single times it does not tell.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Side(Stored, frozen=True, kw_only=True):
     bound: str
     bound_why: str
     flags: list[str]
+    repeats: int | UnsetType = UNSET
 
 
 class Differs(Stored, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from farm.stats.unpaired import Moments, moments, two_se
 from farm.trace.analysis.record import Analysis
-from farm.trace.comparing.figures import METRICS, Figure, Metric, figure
+from farm.trace.comparing.figures import Figure, Metric, figure, metrics
 from farm.trace.comparing.record import Leaning, Row, Rule
 
 SINGLE: Final = "a single run cannot support the call"
@@ -17,7 +17,7 @@ def rows(before: Analysis, after: Analysis, *, comparable: bool) -> list[Row]:
     """Return a row for each metric in their order; nothing is called unless comparable."""
     return [
         _row(each, figure(before, each), figure(after, each), comparable=comparable)
-        for each in METRICS
+        for each in metrics(before, after)
     ]
 
 

@@ -37,6 +37,17 @@ def test_no_two_kinds_of_a_place_are_called_alike(place: str) -> None:
     assert len(said) == len(set(said))
 
 
+def test_no_two_things_of_a_page_share_a_colour() -> None:
+    """But the wait for the device, which is the same in a gap and on the host."""
+    seen: dict[str, list[str]] = {}
+    for place, words in lanes.kinds().items():
+        for said, colour in inks.kinds(place, words):
+            seen.setdefault(colour, []).append(said)
+
+    shared = [each for each in seen.values() if len(each) > 1]
+    assert [["the host waited for the device", "waits for the device"]] == shared
+
+
 def test_every_category_that_rules_name_has_a_colour_but_other() -> None:
     known = set(lanes.kinds()["stream"]) - {"other"}
 

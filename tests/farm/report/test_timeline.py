@@ -14,6 +14,8 @@ from farm.trace.analysis.quality import Quality
 from farm.trace.opening import Opened
 from tests.farm.report.test_html import Read
 from tests.farm.report.traces import hostile, small
+from tests.farm.trace import captures
+from tests.farm.trace.captures import Taken
 
 PAGE = trace_page.page(small(), name="runs/small.json")
 ENEMY = trace_page.page(hostile(), name="</title><script>alert(0)</script>\udcff.json")
@@ -113,6 +115,36 @@ def test_an_analysis_that_was_kept_says_why_it_has_no_timeline_and_names_the_tra
     assert "which holds no single event" in page
     assert not [each for each in Read(page).elements if each[1].get("id") == "timeline-data"]
     assert "<canvas" not in page
+
+
+def test_a_capture_without_a_trace_says_that_none_was_taken() -> None:
+    bare = captures.analysis(Taken(events=None))
+
+    text = Read(trace_page.page(Opened("profile.json", bare, None), name="profile.json")).text
+
+    assert "There is no timeline: no trace was taken." in text
+    assert "TRACE" not in text
+
+
+def test_the_page_of_a_capture_is_called_by_what_was_captured() -> None:
+    """Its file has the same name each time."""
+    found = captures.analysis(Taken(), "training")
+    more = {"imgsz": 160, "precision": "fp32", "device": "a CPU"}
+    named = msgspec.structs.replace(found, config=found.config | more)
+
+    page = trace_page.page(Opened("p.json", named, None), name="runs/prof/p.json")
+
+    assert "<h1>detector-t, training</h1>" in page
+    assert f"<title>detector-t, training: {found.bound}</title>" in page
+    assert "batch 4, 160 × 160, fp32, a CPU, from runs/prof/p.json" in Read(page).text
+
+
+def test_the_name_of_a_kernel_and_of_an_op_heads_its_row() -> None:
+    """On a narrow screen it stays while the figures are scrolled."""
+    told = trace_page.told(small(), name="x")
+
+    assert ["kernel", "op"] == [each.columns[0].header for each in (told.kernels, told.ops)]
+    assert {each[0].text for each in told.ops.rows} == {each.op for each in small().analysis.ops}
 
 
 def test_the_drawing_holds_every_event_and_the_page_says_what_each_lane_does() -> None:

@@ -210,6 +210,15 @@ def test_the_images_are_those_of_a_file_or_a_folder_else_one_that_comes_along(he
     assert (480, 640, 3) == images.sample().shape
 
 
+def test_a_side_that_the_detector_has_no_whole_cells_for_is_refused_with_the_nearest(here) -> None:
+    """Of another model nobody knows what it takes."""
+    with pytest.raises(Refused, match="--imgsz 100 fits no detector") as caught:
+        wanted(here, "infer", "--imgsz", "100")
+
+    assert "--imgsz 96" == caught.value.hint
+    assert 100 == wanted(here, "infer", "--weights", "resnet18", "--imgsz", "100").capture.imgsz
+
+
 # ── options that a model has no use for ──────────────────────────────────────────────────────────
 
 

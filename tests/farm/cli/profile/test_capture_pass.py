@@ -203,6 +203,41 @@ def test_a_trial_that_fails_ends_the_others_and_there_is_no_document_of_all(here
 
 
 @pytest.mark.seed("S4.31b")
+def test_trials_of_an_earlier_capture_do_not_stay_beside_fewer_new_ones(here) -> None:
+    """What somebody else keeps in their folders stays."""
+    taken(here, Worker(), words("infer", "--repeat", "3"))
+    (here / "runs/profile/infer_2/notes.txt").write_text("mine")
+
+    heard = Heard()
+    taken(here, Worker(), words("infer", "--repeat", "2"), say=heard.said.append)
+
+    assert ["notes.txt"] == [each.name for each in (here / "runs/profile/infer_2").iterdir()]
+    assert 2 == read(here, "infer_repeat.json")["aggregation"]["n"]
+    assert any("infer_2/profile.json, which was of an earlier" in each for each in heard.said)
+
+
+def test_where_a_trial_fails_no_earlier_document_of_all_stays_beside_it(here) -> None:
+    taken(here, Worker(), words("infer", "--repeat", "2"))
+
+    with pytest.raises(Bad):
+        taken(
+            here,
+            Worker(PLAIN, captures.Taken(failure=make.fault("model_error"))),
+            words("infer", "--repeat", "2"),
+        )
+
+    assert not (here / "runs/profile/infer_repeat.json").exists()
+
+
+def test_data_that_are_none_are_a_slip_of_the_request(here) -> None:
+    broken = make.fault("bad_data", message="labels/a.txt:3: six numbers", hint="five")
+
+    with pytest.raises(Refused, match="labels/a.txt:3") as caught:
+        taken(here, Worker(captures.Taken(failure=broken)), words("run"))
+
+    assert (2, "five") == (caught.value.exit_code, caught.value.hint)
+
+
 def test_a_model_that_nobody_tried_is_refused_with_the_word_that_admits_it(here) -> None:
     """B31: nothing is skipped in silence."""
     failure = make.fault(

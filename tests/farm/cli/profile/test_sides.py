@@ -42,11 +42,35 @@ def test_a_word_keeps_its_block_and_a_file_is_opened_once(tmp_path: Path, trace:
     assert (False, True) == (one.is_trace, third.is_trace)
 
 
-def test_what_cannot_be_read_is_left_for_its_reader_to_say(tmp_path: Path) -> None:
-    for path in (tmp_path, Path("/proc/self/mem")):
-        (found,) = sides.looked([str(path)])
+def test_what_cannot_be_read_is_left_for_its_reader_to_say() -> None:
+    (found,) = sides.looked(["/proc/self/mem"])
 
-        assert (None, None, False) == (found.kind, found.file, found.is_trace)
+    assert (None, None, False) == (found.kind, found.file, found.is_trace)
+
+
+def test_a_folder_is_the_profile_in_it(tmp_path: Path, trace: str) -> None:
+    """One without a profile is refused before any is read."""
+    with pytest.raises(Refused, match="is a folder"):
+        sides.looked([trace, str(tmp_path)])
+    (tmp_path / "profile.json").write_bytes(Path(trace).read_bytes())
+
+    found = sides.looked([str(tmp_path)])
+    sides.close(found)
+
+    assert (tmp_path / "profile.json", True) == (found[0].where.path, found[0].is_trace)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"), [("0123a", "6 digits or more"), ("@last", "@last/LABEL"), ("gone", "")]
+)
+def test_a_word_that_is_nearly_a_reference_says_what_lacks(
+    here: Path, trace: str, word: str, hint: str
+) -> None:
+    with pytest.raises(Refused) as caught:
+        sides.looked([trace, word])
+
+    assert hint in caught.value.hint
+    assert bool(hint) == bool(caught.value.hint)
 
 
 def test_a_word_that_names_no_file_is_refused_before_any_is_opened(trace: str) -> None:

@@ -122,6 +122,60 @@ def test_what_names_nothing_is_told_without_a_traceback(here, farm, word, code, 
     assert "secret" not in found.err
 
 
+@pytest.mark.parametrize("held", ["profile.json", "infer_repeat.json"])
+def test_a_folder_stands_for_the_profile_that_a_capture_left_in_it(here, farm, held):
+    """Of both the one trial; and what is said to come next takes the folder too."""
+    (here / "runs").mkdir()
+    g8.file(here / "trace.json")
+    (here / "runs" / held).write_text(farm("profile", "summary", "trace.json", "--json").out)
+    if held == "profile.json":
+        (here / "runs/infer_repeat.json").write_text("not read")
+
+    assert metrics(farm("profile", "get", "trace.json", "--json")) == metrics(
+        farm("profile", "get", "runs", "--json")
+    )
+    assert "next: farm profile kernels runs\n" == farm("profile", "summary", "runs").err
+
+
+@pytest.mark.parametrize(
+    ("held", "has", "hint"),
+    [
+        ([], "it has no profile.json and no *_repeat.json", ""),
+        (["a_repeat.json", "b_repeat.json"], "it has a_repeat.json, b_repeat.json", "a_repeat"),
+        (["prof/profile.json"], "it has no profile.json", "'runs/prof/profile.json'"),
+    ],
+)
+def test_a_folder_without_one_profile_says_what_would_be_read(here, farm, held, has, hint):
+    (here / "runs/prof").mkdir(parents=True)
+    for each in held:
+        (here / "runs" / each).write_text("{}")
+
+    said = farm("profile", "summary", "runs")
+
+    assert (2, "") == said[:2]
+    assert "'runs' is a folder" in said.err
+    assert "of a folder its profile.json or its one *_repeat.json is read" in said.err
+    assert has in said.err
+    assert hint in said.err
+    assert bool(hint) == ("hint: " in said.err)
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("abcde", "the id of a profile or job needs 6 digits or more"),
+        ("@last", "a run holds several profiles: @last/LABEL"),
+        ("r-82a4b2", "a run holds several profiles: r-82a4b2/LABEL"),
+    ],
+)
+def test_what_is_nearly_a_reference_says_what_lacks(farm, word, hint):
+    said = farm("profile", "phases", word)
+
+    assert (2, "") == said[:2]
+    assert f"no file '{word}'" in said.err
+    assert f"hint: {hint}\n" in said.err
+
+
 # ── layers ───────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -38,7 +38,9 @@ def test_the_summary_shows_the_step_the_gpu_and_the_host() -> None:
     """With n beside the median, and the source of the step."""
     assert said(FOUND, "step").startswith("10.00 ms, median of 9 · mean 10.00 ms")
     assert "from the last GPU work of a step to that of the next" in said(FOUND, "step")
-    assert said(FOUND, "GPU").startswith("50 % busy with kernels, 5.000 ms · 50 % with copies")
+    assert said(FOUND, "GPU").startswith(
+        "50 % busy with kernels, 5.000 ms · 50 % with copies as well"
+    )
     assert said(FOUND, "host").startswith("overhead 5.000 ms · ")
 
 

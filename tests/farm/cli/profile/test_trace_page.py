@@ -3,8 +3,12 @@
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
-from tests.farm.trace import g8
+from farm import schema
+from farm.trace import trials
+from tests.farm.trace import captures, g8
+from tests.farm.trace.captures import Taken
 
 
 @pytest.fixture
@@ -59,6 +63,47 @@ def test_a_kept_analysis_without_its_trace_has_a_page_that_names_it(here, farm, 
     assert (0, "") == (said.code, said.err)
     assert 'id="timeline-data"' not in said.out
     assert f"farm profile summary {trace} --html &gt; timeline.html" in said.out
+
+
+@pytest.fixture
+def repeated(here: Path) -> Path:
+    """Two trials as a capture leaves them, the second one slower, and the document of both."""
+    found, files = [], []
+    for at, busy in enumerate((0.5, 0.4)):
+        folder = here / f"runs/prof_{at}"
+        folder.mkdir(parents=True)
+        files.append(f"runs/prof_{at}/profile.json")
+        events = g8.events(steps=4 + at, busy=busy)
+        g8.file(folder / "profile_trace.json", events)
+        made = captures.analysis(Taken(events=events, on_gpu=True), "training")
+        found.append(structs.replace(made, trace=f"runs/prof_{at}/profile_trace.json"))
+        (here / files[-1]).write_bytes(schema.encode(found[-1]))
+    path = here / "runs/profile_repeat.json"
+    path.write_bytes(schema.encode(trials.together(found, files=files)))
+    return path
+
+
+def test_of_several_trials_the_trace_of_the_last_is_drawn_and_said(here, farm, repeated):
+    """Also where the folder was moved."""
+    lay = farm("profile", "summary", "runs/profile_repeat.json", "--html").out
+    (here / "runs").rename(here / "moved")
+
+    moved = farm("profile", "summary", "moved", "--html").out
+
+    for page in (lay, moved):
+        assert 'id="timeline-data"' in page
+        assert "drawn is the trace of the last trial, " in page
+        assert "prof_1/profile_trace.json; the numbers are of all trials" in page
+
+
+def test_the_trace_of_a_later_capture_is_not_drawn_for_an_earlier_repeat(here, farm, repeated):
+    for name in ("profile.json", "profile_trace.json"):
+        (here / "runs/prof_1" / name).write_bytes((here / "runs/prof_0" / name).read_bytes())
+
+    page = farm("profile", "summary", "runs/profile_repeat.json", "--html").out
+
+    assert 'id="timeline-data"' not in page
+    assert "There is no timeline: what was read is a kept analysis" in page
 
 
 def test_what_cannot_be_read_leaves_stdout_empty(here, farm):
