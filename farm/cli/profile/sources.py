@@ -61,7 +61,7 @@ def in_folder(path: Path) -> Path:
     That is its `profile.json`, or else its one `*_repeat.json`. Raises Refused where a folder has
     neither, saying what it has.
     """
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return path
     repeated = sorted(each for each in path.glob(_REPEATED) if each.is_file())
     if (path / _KEPT).is_file():

@@ -1,5 +1,6 @@
 """The page of `farm profile summary --html`, put together from what the other views say."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -69,7 +70,7 @@ def _opened(*paths: Path) -> Iterator[Opened]:
     """Yield what lies there of a thing that may have been moved, as far as it can be read."""
     for path in dict.fromkeys(paths):
         with suppress(FarmError):
-            if path.is_file():
+            if os.path.isfile(path):  # of a document by somebody else too
                 yield opening.opened(path)
 
 

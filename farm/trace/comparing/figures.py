@@ -65,8 +65,8 @@ def metrics(before: Analysis, after: Analysis) -> list[Metric]:
     found = [IMG_PER_S._replace(unit=f"{item}s/s"), *METRICS[1:]]
     if before.mode == after.mode == "inference":
         found += LATENCIES
-    for row in before.phases:
-        wall = Metric(f"{row.phase}_wall_ms", "ms", "smaller", "", phase=row.phase)
+    for phase in dict.fromkeys(row.phase for row in before.phases):
+        wall = Metric(f"{phase}_wall_ms", "ms", "smaller", "", phase=phase)
         if all(figure(each, wall).value is not None for each in (before, after)):
             found.append(wall)
     return found

@@ -232,7 +232,7 @@ def test_where_a_trial_fails_no_earlier_document_of_all_stays_beside_it(here) ->
 def test_data_that_are_none_are_a_slip_of_the_request(here) -> None:
     broken = make.fault("bad_data", message="labels/a.txt:3: six numbers", hint="five")
 
-    with pytest.raises(Refused, match="labels/a.txt:3") as caught:
+    with pytest.raises(Refused, match=r"labels/a\.txt:3") as caught:
         taken(here, Worker(captures.Taken(failure=broken)), words("run"))
 
     assert (2, "five") == (caught.value.exit_code, caught.value.hint)

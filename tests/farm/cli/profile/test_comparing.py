@@ -77,7 +77,7 @@ def test_the_differences_are_in_one_table_and_both_bounds_above(farm, keep):
         for line in out.splitlines()
         if "  " in line
     }
-    assert ["1000", "1250", "+250", "+25.0"] == rows["throughput images/s"][:4]
+    assert ["1000", "1250", "+250", "+25.0"] == rows["throughput items/s"][:4]
     assert ["1.000", "0.8000", "−0.2000", "−20.0"] == rows["time per item ms"][:4]
     assert ["10.00", "8.000", "−2.000", "−20.0"] == rows["step ms"][:4]
     assert ["50.00", "90.00", "+40.00"] == rows["GPU utilisation %"][:3]
@@ -98,7 +98,7 @@ def test_a_single_run_cannot_support_the_call_and_that_is_no_failure(here, farm)
     assert "step: a single run cannot support the call" == lines(said.out)["rule"]
     assert "inconclusive" in lines(said.out)["verdict"]
     assert "single run: it cannot support the call" in said.out.splitlines()
-    assert said.out.count("single run\n") == 4
+    assert said.out.count("single run\n") == 4 + 4  # and four phases
 
 
 def test_one_run_beside_three_is_still_a_single_one(farm, keep, repeats):
@@ -246,7 +246,10 @@ def test_a_trace_beside_what_cannot_be_read_says_so(here, farm):
     g8.file(here / "a.json")
     (here / "folder").mkdir()
 
-    for other, expected in (("folder", "Is a directory"), ("gone.json", "no file 'gone.json'")):
+    for other, expected in (
+        ("folder", "'folder' is a folder"),
+        ("gone.json", "no file 'gone.json'"),
+    ):
         said = farm("profile", "compare", "a.json", other)
 
         assert (2, True) == (said.code, expected in said.err), said.err

@@ -69,8 +69,8 @@ def test_what_neither_side_tells_is_no_row_and_what_one_does_is() -> None:
     one = told(compared(made(), side(img_per_s=5.0)))[1][0]
     none = told(compared(made(), made()))[1][0]
 
-    assert ["–", "5.000", "–", "", "–"] == cells(one)["throughput images/s"]
-    assert "throughput images/s" not in cells(none)
+    assert ["–", "5.000", "–", "", "–"] == cells(one)["throughput items/s"]
+    assert "throughput items/s" not in cells(none)
     assert "told by neither: throughput, time per item, peak memory" in none.notes
 
 
@@ -82,8 +82,56 @@ def test_a_side_says_what_it_is_and_what_is_to_be_doubted() -> None:
 
     assert "before   before.json" == lines[0]
     assert "         net, training, batch 10, 2 trials" == lines[1]
-    assert "         doubts: few_steps, unsteady" == lines[3]
+    doubts = "fewer than three steps; the steps differ by more than 10 %"
+    assert f"         doubts: {doubts}" == lines[3]
     assert "         1 trial, its step with the profiler beside it" == lines[5]
+
+
+def test_an_invalid_side_says_so_in_words() -> None:
+    """A flag is a name for programs, also one that no trace has."""
+    invalid = side(quality=Quality(flags=["contended", "cut"], repaired={}, dropped={}))
+
+    found = compared(invalid, side())
+
+    expected = ["before is invalid: other work ran on its cores"]
+    assert expected == comparing_views.reasons(found)
+    assert f"verdict  incomparable: {expected[0]}" in told(found)[0]
+
+
+def test_latencies_and_phases_are_rows_of_their_own() -> None:
+    both = side(mode="inference", metrics=made().metrics | {"latency_p50_ms": 4.0})
+
+    found = cells(told(compared(both, both))[1][0])
+
+    assert ["4.000", "4.000", "0.000", "0.0", "single run"] == found["latency p50 ms"]
+    assert ["2.500", "2.500", "0.000", "0.0", "single run"] == found["forward wall ms"]
+
+
+def test_a_profile_of_several_repeats_is_no_single_trial() -> None:
+    lines = told(compared(side(config={"repeats": 3}), side([1.0, 2.0], config={"repeats": 3})))[0]
+
+    assert ("         batch 10, one profile", "         batch 10, 2 trials") == (lines[1], lines[4])
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("net", "other"), "differs  model: net before, other after"),
+        (("net", "net"), f"differs  model: {'0' * 12} before, {'1' * 12} after"),
+        ((None, "net"), f"differs  model: {'0' * 12} before, {'1' * 12} after"),
+    ],
+)
+def test_models_are_told_by_their_names_and_then_by_twelve_digits(
+    names: tuple[str | None, str], expected: str
+) -> None:
+    before, after = (
+        side(model=name, config={"model_digest": digit * 64})
+        for name, digit in zip(names, "01", strict=True)
+    )
+
+    assert expected in told(compared(before, after))[0]
+    silent = told(compared(before, side()))[0]
+    assert "unknown  model: one side does not tell" in silent
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """What is said of a whole file: its steps are counted once, and those of the window beside them."""
 
 import pytest
-from msgspec import structs
 
 from farm.cli.profile import trace_file
 from tests.farm.trace import captures, g8
@@ -26,12 +25,3 @@ def test_no_step_is_missed_where_all_count_or_plain_ones_were_measured(steps: in
 
     assert f"{steps} step{'s' if steps > 1 else ''}" in trace_file.held(captured)
     assert "1 step" in trace_file.held(single)
-
-
-def test_what_was_mended_is_said() -> None:
-    found = g8.analysis(g8.events(steps=4))
-    quality = structs.replace(found.quality, repaired={"bom": 2}, dropped={"no_ts": 1})
-
-    said = trace_file.held(structs.replace(found, quality=quality))
-
-    assert ["repaired bom 2", "dropped no_ts 1"] == said[-2:]

@@ -177,7 +177,7 @@ def test_repairs_drops_and_orphans_are_told() -> None:
     quality = structs.replace(FOUND.quality, repaired={"bom": 1}, dropped={"no_ts": 1200})
     found = structs.replace(g8.analysis(made), quality=quality)
 
-    told = said(found, "file")
+    told = said(found, "file").replace("\n", " · ")
 
     assert told.startswith("201 kernels · 1 of them orphans, launched before it began")
     assert told.endswith("repaired bom 1 · dropped no_ts 1,200")

@@ -106,6 +106,13 @@ def test_the_trace_of_a_later_capture_is_not_drawn_for_an_earlier_repeat(here, f
     assert "There is no timeline: what was read is a kept analysis" in page
 
 
+def test_a_trace_that_no_file_can_be_called_is_not_there(here, farm, trace):
+    long = farm("profile", "summary", trace, "--json").out.replace(trace, "x" * 300)
+    (here / "profile.json").write_text(long)
+
+    assert 0 == farm("profile", "summary", "profile.json", "--html").code
+
+
 def test_what_cannot_be_read_leaves_stdout_empty(here, farm):
     (here / "broken.json").write_text("no trace")
 

@@ -50,6 +50,12 @@ def test_one_setting_that_differs_is_what_was_changed_and_two_are_confounded() -
     assert (False, []) == (changed.confounded, changed.warnings)
 
 
+def test_a_warning_calls_a_model_by_what_a_person_calls_it() -> None:
+    before, after = (side(config={"model_digest": each, "driver": each}) for each in "ab")
+
+    assert compared(before, after).warnings[0].startswith("model and driver differ at once")
+
+
 def test_where_the_batches_differ_the_time_per_item_leads() -> None:
     found = compared(side(TRIALS), side([each * 1.5 for each in TRIALS], config={"batch": 20}))
 

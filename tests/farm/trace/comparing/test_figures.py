@@ -1,12 +1,14 @@
 """The numbers of a side: of several trials their mean, and of one trial among them none."""
 
-import pytest
-from msgspec import UNSET
+from typing import Any
 
-from farm.trace.analysis.record import Aggregation
+import pytest
+from msgspec import UNSET, structs
+
+from farm.trace.analysis.record import Aggregation, Analysis
 from farm.trace.comparing import figures
 from farm.trace.comparing.figures import IMG_PER_S, METRICS, PER_ITEM, STEP, figure
-from tests.farm.trace.comparing.sides import made, side, spread
+from tests.farm.trace.comparing.sides import compared, made, row, side, spread
 
 BY_NAME = {each.name: each for each in METRICS}
 
@@ -27,6 +29,56 @@ def test_what_is_not_told_is_none_with_the_reason_of_the_analysis() -> None:
     assert "not_probed: the batch is not told" == figure(made(), PER_ITEM).why
     assert figure(made(), BY_NAME["peak_vram_mb"]).why.startswith("not_probed: the trace tells")
     assert "not_probed" == figure(side(img_per_s=None, null_reasons={}), IMG_PER_S).why
+
+
+def inferred(p50: float, **more: Any) -> Analysis:
+    """An inference with latencies and two stages."""
+    times = {"latency_p50_ms": p50, "latency_p90_ms": 2 * p50, "latency_p99_ms": 3 * p50}
+    rows = [
+        structs.replace(made().phases[0], phase=name, wall_ms_per_step=ms)
+        for name, ms in (("preprocess", p50 / 2), ("postprocess", None))
+    ]
+    return side(mode="inference", metrics=made().metrics | times, phases=rows, **more)
+
+
+def test_two_inferences_are_compared_by_their_latencies_and_by_the_stages_that_both_time() -> None:
+    found = {each.metric: (each.before, each.after) for each in compared(*pair()).rows}
+
+    assert [(1.0, 2.0), (2.0, 4.0), (3.0, 6.0)] == [
+        found[f"latency_{each}_ms"] for each in ("p50", "p90", "p99")
+    ]
+    assert (0.5, 1.0) == found["preprocess_wall_ms"]
+    assert "postprocess_wall_ms" not in found
+    mixed = compared(inferred(1.0), side(mode="training"))
+    assert "latency_p50_ms" not in {each.metric for each in mixed.rows}
+
+
+def test_the_latencies_of_trials_have_the_rule_of_all_others() -> None:
+    before, after = (
+        structs.replace(each, spread={"latency_p50_ms": spread([ms, ms + 0.01])})
+        for each, ms in zip(pair(), (1.0, 2.0), strict=True)
+    )
+
+    assert "worse" == row(compared(before, after), "latency_p50_ms").call
+
+
+def pair() -> tuple[Analysis, Analysis]:
+    return inferred(1.0), inferred(2.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("token", "token", "tokens/s"),
+        ("token", None, "items/s"),
+        ("token", "image", "items/s"),
+        (None, None, "items/s"),
+    ],
+)
+def test_the_throughput_counts_what_both_sides_count(one, other, expected) -> None:
+    sides = [side(config={"item": each}, img_per_s=5.0) for each in (one, other)]
+
+    assert expected == row(compared(*sides), "img_per_s").unit
 
 
 def test_ms_per_item_is_the_step_over_the_batch() -> None:

@@ -26,7 +26,10 @@ def test_the_rows_are_those_of_the_seed_and_ours_and_tell_the_difference() -> No
     assert (0.5, 0.9) == pytest.approx(told["gpu_util"][:2])
     assert (5.0, 1.0) == pytest.approx(told["host_overhead_ms"][:2])
     assert (20.0, 20.0, 0.0) == told["launches_per_step"]
-    assert [each.name for each in METRICS] == [*told]
+    phases = ["to_device", "forward", "backward", "optimizer"]
+    walls = [f"{each}_wall_ms" for each in phases]
+    assert [*(each.name for each in METRICS), *walls] == [*told]
+    assert (2.5, 2.5, 0.0) == told["forward_wall_ms"]
     assert 0.8 == pytest.approx(row(found, "step_ms").ratio)
     assert ("host / launch", "compute") == (found.before.bound, found.after.bound)
 
