@@ -42,6 +42,9 @@ class Yielding:
     def length(self, data, batch):
         return None
 
+    def takes(self, data):
+        return ()
+
     def batches(self, data, *, batch, imgsz, workers):
         self.begun += 1
         return Pass((torch.ones(batch, 3), torch.zeros(batch, 2)) for _ in range(self.count))
