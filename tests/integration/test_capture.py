@@ -94,6 +94,7 @@ def test_the_example_of_the_page_runs(place: Place) -> None:
     assert "single run" in place.farm(*sides).out
 
 
+@pytest.mark.long  # what it says is said by quicker tests too, piece by piece
 @pytest.mark.seed("S4.27", "S4.21", "S4.54")
 def test_trials_are_processes_of_their_own_and_their_means_are_one_document(place: Place) -> None:
     """A language model without any image: three phases less, and options without a use named."""
@@ -114,6 +115,7 @@ def test_trials_are_processes_of_their_own_and_their_means_are_one_document(plac
     assert speaks_of_a_cpu(whole)
 
 
+@pytest.mark.long  # what it says is said by quicker tests too, piece by piece
 @pytest.mark.seed("S4.26", "S4.8")
 def test_what_cannot_be_captured_leaves_no_file(place: Place) -> None:
     """Data that are too short, 3; code that breaks, 1, in its words; what makes no sense, 2."""
