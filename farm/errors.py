@@ -12,6 +12,7 @@ FarmError                     something to say: what happened, why, what to do n
 An exception that is none of these is our bug and ends a command with 70.
 """
 
+import errno
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final
@@ -90,7 +91,27 @@ BY_CODE: Final[Mapping[int, type[FarmError]]] = {
 }
 
 
+# What a machine has run out of, and what helps.
+_LACKS: Final[Mapping[int, tuple[str, str]]] = {
+    errno.ENOSPC: ("no space is left", "free some, or set TMPDIR to a folder with more"),
+    errno.EDQUOT: ("the quota is used up", "free some, or set TMPDIR to a folder with more"),
+    errno.EMFILE: ("too many files are open", "`ulimit -n` allows more"),
+    errno.ENFILE: ("too many files are open on this machine", ""),
+}
+
+
+def lacking(error: BaseException) -> NoResult | None:
+    """Return what this machine has run out of, if that is what an error says: no bug of ours."""
+    if isinstance(error, MemoryError):
+        return NoResult("not enough memory", why=str(error))
+    lack = _LACKS.get(error.errno or 0) if isinstance(error, OSError) else None
+    if lack is None:
+        return None
+    what, hint = lack
+    return NoResult(what, why=str(getattr(error, "filename", None) or ""), hint=hint)
+
+
 def did_you_mean(word: str, known: list[str]) -> str:
-    """Return a hint that names the nearest known word, or "" when none is near."""
-    close = get_close_matches(word, known, n=1, cutoff=0.6)
+    """Return a hint that names the nearest other word that is known, or "" when none is near."""
+    close = get_close_matches(word, [each for each in known if each != word], n=1, cutoff=0.6)
     return f"did you mean `{close[0]}`?" if close else ""

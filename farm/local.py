@@ -88,10 +88,7 @@ def farm_here(
     the broker does not come up.
     """
     until = time.monotonic() + patience_s if patience_s is not None else math.inf
-    with (
-        embedded.stoppable(),
-        embedded.broker(state, when_alone=lambda it: _forget(it, say)) as server,
-    ):
+    with embedded.broker(state, when_alone=lambda it: _forget(it, say)) as server:
         ledger = Ledger(server.url)
         ledger.setup()
         running: list[embedded.Agent] = []

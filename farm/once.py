@@ -48,9 +48,10 @@ def measure(
 ) -> Measured:
     """Return what farm-worker found on a device of this machine.
 
-    say: hears how it goes, a line at a time. A model that fails is a profile with a failure, see
-    `whole`. Raises the error that the program ends with, NoResult where it is not installed, and
-    Refused where a name in what is asked is no UTF-8.
+    The folder of what is asked lies in one that was made for it: whoever measures removes that when
+    we are killed. say: hears how it goes, a line at a time. A model that fails is a profile with a
+    failure, see `whole`. Raises the error that the program ends with, NoResult where it is not
+    installed, and Refused where a name in what is asked is no UTF-8.
     """
     try:
         document = schema.encode(asked)

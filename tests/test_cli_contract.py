@@ -1,5 +1,6 @@
 """What holds for every command: help, JSON, pipes, our own trouble. Bad requests: `tests/cli`."""
 
+import errno
 import json
 import os
 import subprocess
@@ -242,6 +243,28 @@ def test_a_bug_of_ours_with_json_is_one_line(farm, boom):
     told = json.loads(said.err)
     assert 70 == told["code"]
     Path(told["hint"].removeprefix("the report is ")).unlink()
+
+
+def test_a_full_disk_is_no_bug_of_ours(farm, boom):
+    """It is told as what it is, and no report of it is left."""
+    boom(OSError(errno.ENOSPC, "No space left on device", "/tmp/farm-x/trace.json"))
+
+    said = farm("boom")
+
+    assert (3, "") == (said.code, said.out)
+    assert said.err.startswith("error: no space is left\n  /tmp/farm-x/trace.json\n")
+    assert "TMPDIR" in said.err
+
+
+def test_a_report_that_cannot_be_written_is_shown(farm, boom, monkeypatch, tmp_path):
+    boom(ZeroDivisionError("x"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+
+    said = farm("boom")
+
+    assert 70 == said.code
+    assert said.err.startswith("Traceback")
+    assert "the report stands above" in said.err
 
 
 def test_ctrl_c_ends_with_130(farm, boom):

@@ -24,15 +24,14 @@ def beside(taken: Sequence[Taken], seen: Seen | None) -> tuple[Captured, Traced 
         plain_ns=plain,
         waits_ns=clean.record.waits_ns[-len(plain) :] if clean is not None and plain else [],
         traced_ns=traced.traced_ns if traced else [],
-        stages_ns=traced.stages_ns if traced else {},
+        stages_ns=told.stages_ns if told else {},
         pipeline=told.pipeline if told else "plain",
         unused=told.unused if told else [],
         notes=_notes(told, traced),
     )
-    if traced is not None and traced.iterations:
+    if traced is not None:
         return found, Traced(iterations=traced.iterations, bytes=traced.trace_bytes), ""
-    asked = seen is not None and traced is None
-    return found, None, seen.reason("trace") if seen is not None and asked else "not_requested"
+    return found, None, seen.reason("trace") if seen is not None else "not_requested"
 
 
 def _plain_ns(clean: Taken | None) -> list[int]:
@@ -44,7 +43,7 @@ def _plain_ns(clean: Taken | None) -> list[int]:
 
 def _notes(told: Record | None, traced: TraceReading | None) -> list[str]:
     notes = [*told.notes] if told else []
-    if traced is not None and 0 < traced.iterations < traced.wanted:
+    if traced is not None and traced.iterations < traced.wanted:
         some = f"{traced.iterations} of {traced.wanted} iterations"
         notes.append(f"the trace holds {some}: more would be too large")
     return notes

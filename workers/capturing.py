@@ -1,6 +1,7 @@
 """The clean pass of a captured training: a window of unsynchronised steps over the data."""
 
 from array import array
+from collections.abc import Callable
 from itertools import pairwise
 
 from farm.schema import Capture
@@ -18,9 +19,10 @@ def window(run: Run, asked: Capture) -> None:
     """
     bench, found = run.bench, run.found
     phases.reset_peaks(bench)  # what warming up took is no part of the peak
+    last = _Last(bench.step)
     with run.phase("latency"), without_collector():
         before = bench.probe.edge()
-        stamps = _stamps(run, asked.steps)
+        stamps = _stamps(run, last, asked.steps)
         after = bench.probe.edge()
     _note(run.samples, stamps)
     found.update(
@@ -32,10 +34,24 @@ def window(run: Run, asked: Capture) -> None:
         timer_floor_ns=phases.timer_floor_ns(bench.clock),
         memory=phases.peaks(bench),
     )
+    with run.phase("check"):  # a step may go wrong after its first call, as a gradient does
+        found["flags"] += run.step.check_output(last.output)
 
 
-def _stamps(run: Run, steps: int) -> "array[int]":
-    bench, step, clock = run.bench, run.bench.step, run.bench.clock
+class _Last:
+    """A step of which the last output is kept: no further one may run to be looked at."""
+
+    def __init__(self, step: Callable[[], object]) -> None:
+        self._step = step
+        self.output: object = None
+
+    def __call__(self) -> object:
+        self.output = self._step()
+        return self.output
+
+
+def _stamps(run: Run, step: Callable[[], object], steps: int) -> "array[int]":
+    bench, clock = run.bench, run.bench.clock
     if bench.accelerator is not None:
         return completions(
             step,

@@ -8,10 +8,12 @@ and what the step ran as is read before.
 from pathlib import Path
 from typing import Final
 
+from msgspec import UNSET
+
 from farm.schema import Capture
 from farm.stats.warmup import layer_warmup
 from workers import warming
-from workers.backends import LayerAsk, TraceAsk
+from workers.backends import LayerAsk, StageAsk, TraceAsk
 from workers.record import TRACE
 from workers.running import Run, keep_output, note_facts
 
@@ -30,8 +32,13 @@ def run(run: Run) -> None:
         with run.own("layers"):
             _layers(run)
     if "trace" in run.asked.instruments:
-        with run.own("trace" if _traces(run) else "stages"):
-            _trace(run)
+        if not isinstance(capture := run.asked.capture, Capture) or capture.trace:
+            with run.own("trace"):
+                _trace(run)
+        with run.own("stages"):  # without a profiler, whatever became of the trace
+            run.found["stages_ns"] = run.step.stages(
+                StageAsk(iterations=ITERATIONS, clock=run.bench.clock, progress=run.bench.progress)
+            )
     if "weights" in run.asked.instruments:
         with run.own("weights"):
             run.found["weights"] = run.step.weights()
@@ -41,22 +48,17 @@ def run(run: Run) -> None:
             run.found["cost"] = run.step.cost()
 
 
-def _traces(run: Run) -> bool:
-    """Whether a profiler is to run; a capture without one still times its phases apart."""
-    return not isinstance(run.asked.capture, Capture) or run.asked.capture.trace
-
-
 def _trace(run: Run) -> None:
     """Trace the step: as many iterations as a training has in its window, else a few."""
     asked = run.asked.capture
     by_hand = isinstance(asked, Capture)
-    in_window = (asked.steps, asked.warmup) if isinstance(asked, Capture) and asked.data else (0, 1)
-    wanted = in_window[0] or ITERATIONS
+    steps, warmup = ITERATIONS, 1
+    if isinstance(asked, Capture) and asked.data is not UNSET:
+        steps, warmup = asked.steps or steps, asked.warmup
     run.found["trace"] = run.step.trace(
         TraceAsk(
-            iterations=wanted if _traces(run) else 0,
-            warmup=in_window[1],
-            timed=ITERATIONS,
+            iterations=steps,
+            warmup=warmup,
             file=Path(run.asked.folder) / TRACE,
             limit_bytes=BY_HAND_BYTES if by_hand else STORED_BYTES,
             clock=run.bench.clock,

@@ -270,13 +270,24 @@ def _hear(watch: _Watch, fd: int, now: float, on_progress: Callable[[str, int], 
     for line in lines:
         try:
             said = json.loads(line)
-            watch.phase, count = str(said["phase"]), int(said["iterations"])
+            phase, count = str(said["phase"]), int(said["iterations"])
         except (ValueError, KeyError, TypeError):
             continue  # the user's code may write here; it harms its own progress only
-        watch.gap, watch.heard_at = now - watch.heard_at, now
+        watch.gap = _step(watch, now - watch.heard_at, phase)
+        watch.phase, watch.heard_at = phase, now
         watch.ready_at = watch.ready_at if watch.ready_at is not None else now
         on_progress(watch.phase, count)
     return bool(data)
+
+
+def _step(watch: _Watch, gap: float, phase: str) -> float:
+    """Return how long a step may be held to take after a gap between two words of the child.
+
+    Loading is no step, and the word that a phase begins comes with none: it makes no step shorter.
+    """
+    if watch.phase in ("start", "load"):
+        return watch.gap
+    return gap if phase == watch.phase else max(gap, watch.gap)
 
 
 def _joined(watch: _Watch) -> bytes:

@@ -84,10 +84,10 @@ def artifacts(folder: Path) -> list[tuple[str, Goods, bytes]]:
         ]
     if (traced := trace(folder)) is not None:
         packed = gzip.compress(traced.read_bytes(), compresslevel=6, mtime=0)
-        found += [
-            ("trace", packed, "json.gz", "application/gzip"),
-            ("captured", (folder / CAPTURED).read_bytes(), "json", "application/json"),
-        ]
+        found.append(("trace", packed, "json.gz", "application/gzip"))
+    if (folder / CAPTURED).exists():
+        data = (folder / CAPTURED).read_bytes()
+        found.append(("captured", data, "json", "application/json"))
     if (kept := output(folder)) is not None:
         found.append(("output", kept.read_bytes(), "npz", "application/x-npz"))
     made = []

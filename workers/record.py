@@ -160,13 +160,12 @@ class TraceReading(Struct, frozen=True, kw_only=True):
     """How a trace went; it lies in TRACE in the folder.
 
     wanted: iterations that were asked for; iterations: those in the trace, fewer where they would
-    be too large, 0 where no trace was asked for. The times are those of `farm.schema.Captured`.
+    be too large. The times are those of `farm.schema.Captured`.
     """
 
     wanted: int
     iterations: int
     traced_ns: list[int]
-    stages_ns: dict[str, list[int]]
     trace_bytes: int
 
 
@@ -198,8 +197,8 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
 
     half_width_ppm: the half-width at which the latency pass stopped. of_blocks: steps per sample.
     throughput_method, _window_s and _iterations belong to the throughput pass. waits_ns: for the
-    data of each iteration. loaders: processes of its own for that. pipeline, unused, notes: as of
-    `farm.schema.Captured`.
+    data of each iteration. loaders: processes of its own for that. stages_ns, pipeline, unused,
+    notes: as of `farm.schema.Captured`.
     """
 
     index: int
@@ -232,6 +231,7 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
     weights: WeightSpread | None = None
     cost: CostReading | None = None
     trace: TraceReading | None = None
+    stages_ns: dict[str, list[int]] = {}
     waits_ns: list[int] = []
     loaders: int = 0
     pipeline: Literal["detection", "plain"] = "plain"

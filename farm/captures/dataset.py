@@ -157,6 +157,8 @@ def _train(base: Path, value: object, place: Place) -> list[Path]:
 
 
 def _listed(path: Path, base: Path, place: Place) -> Iterator[Path]:
+    if os.path.lexists(path) and not os.path.isfile(path):  # a pipe would be waited for
+        raise place.refused(f"{short(str(path))} is no file")
     try:
         with path.open("rb") as file:
             data = file.read(_LIMIT_BYTES + 1)

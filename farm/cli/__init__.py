@@ -7,6 +7,7 @@ of it lies in a file that the message names.
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from farm.cli import (
 )
 from farm.cli.group import Verbs, refused, usage
 from farm.cli.talk import Talk, check_words, stand_aside
-from farm.errors import BUG, FarmError, Stopped
+from farm.errors import BUG, FarmError, Stopped, lacking
+from farm.stopping import stoppable
 
 _READING = (
     *("status", "report", "profiles", "watch", "logs", "nodes", "store", "query", "export"),
@@ -80,21 +82,29 @@ def main(words: list[str] | None = None) -> None:
     if words is None and (verb in _READING or "_FARM_COMPLETE" in os.environ):
         stand_aside()
     talk = Talk.from_words(sys.argv[1:] if words is None else words)
+    with stoppable():
+        sys.exit(_ended(words, talk))
+
+
+def _ended(words: list[str] | None, talk: Talk) -> int:
+    """Run a verb and return its exit code; whatever went wrong has been told."""
+    console = talk.console
     try:
         check_words(sys.argv[1:] if words is None else words, os.environ)
         # Click hands the code of its Exit back instead of raising it; a verb returns nothing.
-        sys.exit(cli.main(words, prog_name="farm", standalone_mode=False) or 0)
+        return cli.main(words, prog_name="farm", standalone_mode=False) or 0
     except click.ClickException as error:
-        sys.exit(talk.console().error(refused(error), usage=usage(error)))
+        return console().error(refused(error), usage=usage(error))
     except Stopped as error:
-        sys.exit(_stopped(error, talk))
+        return _stopped(error, talk)
     except FarmError as error:
-        sys.exit(talk.console().error(error))
+        return console().error(error)
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(_stopped(Stopped("interrupted"), talk))
-    # Our bug, whatever it is: a person gets one sentence, and we get the whole story.
+        return _stopped(Stopped("interrupted"), talk)
+    # Of the machine, or our bug: a person gets one sentence, and of a bug we get the whole story.
     except Exception as error:
-        sys.exit(_own_bug(error, talk))
+        lack = lacking(error)
+        return console().error(lack) if lack is not None else _own_bug(error, talk)
 
 
 def _stopped(error: Stopped, talk: Talk) -> int:
@@ -105,20 +115,25 @@ def _stopped(error: Stopped, talk: Talk) -> int:
 
 
 def _own_bug(error: Exception, talk: Talk) -> int:
-    import tempfile
     import traceback
 
     story = "".join(traceback.format_exception(error))
+    try:
+        hint = f"the report is {_report(story)}"
+    except OSError:
+        talk = replace(talk, verbose=True)
+        hint = "the report stands above, since no file of it could be written"
+    if talk.verbose:
+        sys.stderr.write(story)
+    what = f"this is a bug in farm: {type(error).__name__}: {str(error)[:200]}"
+    talk.console().error(FarmError(what, hint=hint))
+    return BUG
+
+
+def _report(story: str) -> Path:
+    import tempfile
+
     with tempfile.NamedTemporaryFile(prefix="farm-bug-", suffix=".txt", delete=False) as report:
         told = f"farm {__version__}, python {sys.version}\n{sys.argv}\n\n{story}"
         report.write(told.encode(errors="backslashreplace"))
-    if talk.verbose:
-        sys.stderr.write(story)
-    name = Path(report.name)
-    talk.console().error(
-        FarmError(
-            f"this is a bug in farm: {type(error).__name__}: {str(error)[:200]}",
-            hint=f"the report is {name}",
-        )
-    )
-    return BUG
+    return Path(report.name)

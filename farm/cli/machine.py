@@ -1,7 +1,6 @@
 """The verbs that keep a farm: up and down on this machine, a scheduler of its own."""
 
 import os
-import signal
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -103,7 +102,6 @@ def scheduler(talk: Talk, store: str | None) -> None:
     farm = reaching.need(chosen)
     takes_in = Compaction(starter(chosen.store.value, os.environ))
     mine = Scheduler(farm.ledger, broker.connect(farm.url), where, compaction=takes_in)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     talk.console().say(f"scheduling for {farm.where}")
     try:
         while True:

@@ -6,7 +6,6 @@ A local run takes the same path as a farm: the same server, the same agent, star
 from farm.embedded.evidence import started
 from farm.embedded.program import Agent, ask, hand, start_agent
 from farm.embedded.server import Server, broker, find_server, running
-from farm.embedded.stopping import stoppable
 
 __all__ = [
     "Agent",
@@ -18,5 +17,4 @@ __all__ = [
     "running",
     "start_agent",
     "started",
-    "stoppable",
 ]

@@ -17,7 +17,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final
 
-from farm.embedded.stopping import stoppable
 from farm.errors import BY_CODE, FarmError, NoResult, TimedOut
 
 ASK_S: Final = 120.0
@@ -159,28 +158,25 @@ def hand(
     """Return what `farm-worker measure` answers to a document, after as long as it takes.
 
     say: hears each line of its progress. It ends with us, however we end: it holds a lifeline, and
-    what stops us in order (Ctrl-C, SIGTERM, a closed terminal) stops it first. Raises the error
-    that it says, NoResult if it died or the `worker` extra is not installed.
+    what stops us in order stops it first. Raises the error that it says, NoResult if it died or the
+    `worker` extra is not installed.
     """
     command = [*(program or _farm_worker()), "measure", "-", "--json"]
     lifeline, ours = os.pipe()
     given = {**(os.environ if environ is None else environ), LIFELINE: str(lifeline)}
     try:
-        with (
-            stoppable(),
-            subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=given,
-                pass_fds=(lifeline,),
-                start_new_session=True,
-            ) as process,
-        ):
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=given,
+            pass_fds=(lifeline,),
+            start_new_session=True,
+        ) as process:
             os.close(lifeline)
             try:
-                said, last = _conversation(process, document, say)
+                answer, last, error = _conversation(process, document, say)
             except BaseException:
                 process.terminate()
                 raise
@@ -190,23 +186,21 @@ def hand(
         name = signal.Signals(-process.returncode).name
         raise NoResult(f"farm-worker died of {name}", why=last, hint="run it again")
     if process.returncode != 0:
-        raise _as_said(process.returncode, last, "measure")
-    if last:
-        say(last)
-    return said
+        raise _as_said(process.returncode, error or last, "measure")
+    return answer
 
 
 def _conversation(
     process: "subprocess.Popen[bytes]", document: bytes, say: Callable[[str], None]
-) -> tuple[bytes, str]:
-    """Hand over the document; return the answer, and the last line that was not said yet."""
+) -> tuple[bytes, str, str]:
+    """Hand over the document; return the answer, the last line said, and that of an error."""
     assert process.stdin is not None, "a pipe was asked for"
     assert process.stdout is not None, "a pipe was asked for"
     assert process.stderr is not None, "a pipe was asked for"
     with suppress(BrokenPipeError):  # it has ended already, and says why
         process.stdin.write(document)
         process.stdin.close()
-    last, answer = "", b""
+    last, error, answer = "", "", b""
 
     def listen(stream: IO[bytes]) -> None:
         nonlocal answer
@@ -216,12 +210,15 @@ def _conversation(
     reader = threading.Thread(target=listen, args=(process.stdout,), daemon=True)
     reader.start()
     for line in process.stderr:
-        if last:
-            say(last)
-        last = line.decode("utf-8", "replace").strip()
+        told = line.decode("utf-8", "replace").strip()
+        if told.startswith("{"):  # whoever asked says it, in words of a person
+            error = told
+        elif told:
+            last = told
+            say(told)
     reader.join()
     process.wait()
-    return answer, last
+    return answer, last, error
 
 
 def _farm_worker() -> list[str]:

@@ -5,11 +5,12 @@ the model, and no library is needed.
 """
 
 from farm.graphs.graph import Graph, Node, Port, Weight
-from farm.graphs.inputs import check, spec
+from farm.graphs.inputs import BATCH, check, spec
 from farm.graphs.parameters import parameters, precision, word
 from farm.graphs.reading import SUFFIX, files, is_graph, read
 
 __all__ = [
+    "BATCH",
     "SUFFIX",
     "Graph",
     "Node",

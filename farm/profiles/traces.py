@@ -68,7 +68,7 @@ def opened(store: Store, profile: Profile, *, name: str) -> Opened:
     kept = profile.artifacts[KIND]
     found = fetched(store, kept.key, sha256=kept.sha256, name=name, known=known)
     card = _card(store, profile.card_id)
-    if beside is None or card is None:
+    if beside is None:
         return found
     asked: dict[str, Setting] = {"repeats": len(profile.repeats)}
     analysis = captured.dressed(found.analysis, profile, beside, card=card, asked=asked)

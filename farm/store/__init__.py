@@ -86,10 +86,12 @@ def open_store(url: str | Path, *, hasty: bool = False) -> Store:
         from farm.store.s3 import S3Store
 
         return S3Store(address.parse(text), patience=wire.HASTY if hasty else wire.USUAL)
-    parts = urlsplit(text)
-    if scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path:
-        raise Refused(f"store {text!r} is neither a folder nor file:///FOLDER nor s3://BUCKET")
-    return LocalStore(Path(unquote(parts.path)))
+    folder = _folder(text)
+    if not folder:
+        raise Refused(
+            f"store {place(text)!r} is neither a folder nor file:///FOLDER nor s3://BUCKET"
+        )
+    return LocalStore(Path(folder))
 
 
 def place(url: str) -> str:
@@ -100,11 +102,23 @@ def place(url: str) -> str:
     """
     if "://" not in url:
         return os.path.abspath(os.path.expanduser(url))
-    parts = urlsplit(url)
-    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        return os.path.abspath(unquote(parts.path))
-    if parts.scheme == "s3":
+    if folder := _folder(url):
+        return os.path.abspath(folder)
+    scheme, sign, rest = url.partition("://")
+    if scheme == "s3":
         with suppress(Refused):
             return address.parse(url).url
-    user, at, host = parts.netloc.rpartition("@")
-    return parts._replace(netloc=user.partition(":")[0] + at + host).geturl()
+    host, slash, path = rest.partition("/")
+    user, at, host = host.rpartition("@")
+    return scheme + sign + user.partition(":")[0] + at + host + slash + path
+
+
+def _folder(url: str) -> str:
+    """Return the folder that a `file://` URL names, "" for any other and for what names none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a bracket that is not closed
+        return ""
+    path = unquote(parts.path)
+    here = parts.scheme == "file" and parts.netloc in ("", "localhost")
+    return path if here and "\0" not in path else ""

@@ -12,7 +12,9 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
+from io import BufferedReader
 from pathlib import Path
+from stat import S_ISREG
 from typing import BinaryIO, Final
 
 from farm.store.content import CHUNK, chunks, digest_of, landing, other_bytes, verify
@@ -70,12 +72,13 @@ class LocalStore:
         path = self._path(key)
         with self._told(key):
             if to is None:
-                data = path.read_bytes()
+                with _opened(path) as whole:
+                    data = whole.read()
                 if sha256 is not None:
                     found = hashlib.sha256(data).hexdigest()
                     verify(found, sha256, key=key, store=str(self.root))
                 return data
-            file = path.open("rb")
+            file = _opened(path)
         with file:
             self._copy_out(file, to, sha256=sha256, key=key)
         return b""
@@ -220,8 +223,17 @@ def _may_hold(folder: str, prefix: str, after: str) -> bool:
     return related and (folder > after or after.startswith(folder))
 
 
+def _opened(path: Path) -> BufferedReader:
+    """Open an object; a pipe, which would be waited for, is none."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EISDIR, "not a file", str(path))
+    return os.fdopen(handle, "rb")
+
+
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with _opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -240,7 +252,7 @@ def _explained(error: OSError, key: str, store: str) -> StoreError:
     if code in _NO_FOLDER:
         return Unsupported(f"the store {store} is not a folder", key=key, store=store)
     if code == errno.EISDIR:
-        return Corrupt(f"{key} is a folder", key=key, store=store, hint="move it away")
+        return Corrupt(f"{key} is no file", key=key, store=store, hint="move it away")
     hint = "free some space there, or name another store" if code in _FULL else ""
     return Unreachable(
         f"the store cannot take or give {key!r}",

@@ -68,14 +68,14 @@ def analysis(
     profile: Profile,
     beside: Captured,
     *,
-    card: SystemCard,
+    card: SystemCard | None,
     asked: Mapping[str, Setting],
     name: str,
 ) -> Analysis:
     """Return the analysis of a capture, without its trace where none was taken.
 
-    asked: what was asked for in words, which stands first in `config`. name: of the trace. Raises
-    Bad if nothing in the trace can be analysed.
+    asked: what was asked for in words, which stands first in `config`. card: None where nobody has
+    it any more. name: of the trace. Raises Bad if nothing in the trace can be analysed.
     """
     seen = known(profile, beside)
     base = untraced(seen) if trace is None else analysed(trace, name=name, known=seen).analysis
@@ -87,7 +87,7 @@ def dressed(
     profile: Profile,
     beside: Captured,
     *,
-    card: SystemCard,
+    card: SystemCard | None,
     asked: Mapping[str, Setting],
 ) -> Analysis:
     """Return an analysis with throughput, latency, stages, memory, doubts, configuration and card.
@@ -114,11 +114,12 @@ def dressed(
         intervals={name: pair for name, (pair, _) in intervals.items()},
         latency=_latency(profile) if inference else UNSET,
         stages_ms=dict(phased.stages(beside)) if inference and beside.stages_ns else UNSET,
-        card=structs.replace(card, null_reasons={}),
+        card=UNSET if card is None else structs.replace(card, null_reasons={}),
     )
     reasons = phased.placed(base, phases) | reasons
     reasons |= {f"intervals.{name}": why for name, (_, why) in intervals.items() if why}
-    reasons |= {f"card.{path}": why for path, why in card.null_reasons.items()}
+    told = card.null_reasons if card is not None else {}
+    reasons |= {f"card.{path}": why for path, why in told.items()}
     reasons |= {
         f"config.{name}": "not_probed" for name, each in made.config.items() if each is None
     }
@@ -156,6 +157,8 @@ def _numbers(profile: Profile, beside: Captured) -> tuple[dict[str, Any], dict[s
     found["nms_ms"] = post
     reasons["nms_ms"] = _NO_NMS if profile.job.workload.mode == "inference" else _NOT_TRAINED
     found["plain_steps"] = len(beside.plain_ns)
+    found["plain_step_ms_mean"] = fmean(beside.plain_ns) / _MS if beside.plain_ns else None
+    reasons["plain_step_ms_mean"] = "not_requested: no clean step was taken"
     found["trace_overhead"] = _overhead(beside)
     reasons["trace_overhead"] = _untraced(profile)
     peaks = (
@@ -229,10 +232,9 @@ def _intervals(
 
 
 def _config(
-    profile: Profile, beside: Captured, card: SystemCard, asked: Mapping[str, Setting]
+    profile: Profile, beside: Captured, card: SystemCard | None, asked: Mapping[str, Setting]
 ) -> dict[str, Setting]:
     workload, facts = profile.job.workload, profile.execution.resolved
-    stable = card.stable
     quality = profile.quality if isinstance(profile.quality, Quality) else None
     return {
         **{
@@ -244,8 +246,7 @@ def _config(
         "precision": asked.get("precision", workload.precision),
         "model_digest": workload.model.digest,
         "device": facts.get("cuda_device") or profile.execution.device.name,
-        "driver": stable.drivers.nvidia if "cuda_device" in facts else "none",
-        "framework": _framework(profile, card),
+        **(_software(profile, card) if card is not None else {}),
         "pipeline": beside.pipeline,
         "unused": beside.unused,
         "notes": beside.notes,
@@ -253,8 +254,11 @@ def _config(
     }
 
 
-def _framework(profile: Profile, card: SystemCard) -> str:
+def _software(profile: Profile, card: SystemCard) -> dict[str, Setting]:
+    """Return the driver, `none` where no GPU computed, and what ran the model."""
+    on_gpu = "cuda_device" in profile.execution.resolved
     told = card.stable.frameworks
+    ran = f"torch {told.torch}"
     if profile.job.workload.backend == "onnx":
-        return f"onnxruntime {told.onnxruntime}"
-    return f"torch {told.torch}"
+        ran = f"onnxruntime {told.onnxruntime}"
+    return {"driver": card.stable.drivers.nvidia if on_gpu else "none", "framework": ran}

@@ -1,6 +1,6 @@
 """The phases of a capture: those that its trace has, with the wall times of its stage timers."""
 
-from statistics import median
+from statistics import fmean, median
 from typing import Final
 
 from msgspec import structs
@@ -18,8 +18,13 @@ def stages(beside: Captured) -> dict[str, float]:
 
 
 def phases(base: Analysis, beside: Captured) -> list[PhaseRow]:
-    """Return the phases with the wall times of their timers; those of spans were traced."""
+    """Return the phases with the wall times of their timers; those of spans were traced.
+
+    For data it is the mean wait of the plain steps, as everywhere: ten steps may meet no burst.
+    """
     walls, found = stages(beside), []
+    if beside.waits_ns:
+        walls["dataload"] = fmean(beside.waits_ns) / _MS
     for row in base.phases:
         wall = walls.pop(row.phase, row.wall_ms_per_step)
         found.append(structs.replace(row, wall_ms_per_step=wall))

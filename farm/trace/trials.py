@@ -1,7 +1,8 @@
 """Several trials of one capture as one document: means, their spread, and lists of the last one.
 
 Source: S4.27 to S4.31. Every scalar is the mean, so that no number stands beside one of another
-trial; what is a list of kernels or operators cannot be averaged, and is said to be of the last.
+trial; what is a list of kernels or operators cannot be averaged, and is said to be of the last
+that kept its trace.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,12 +23,14 @@ _NOTE: Final = (
     "numbers are means over the trials; kernels, categories, ops, counts, quality of the trace and "
     "timings are those of the last trial"
 )
+_TRACED: Final = " that kept its trace"
 _SINGLE: Final = "single_sample"
 
 
 def together(trials: Sequence[Analysis], *, files: Sequence[str]) -> Analysis:
     """Return the document of at least one trial; files: where each lies, in their order."""
-    last, spread = trials[-1], _spread(trials)
+    chosen = _representative(trials)
+    last, spread = trials[chosen], _spread(trials)
     pressed = any(each.memory_pressure for each in trials)
     flags = list(dict.fromkeys(flag for each in trials for flag in each.quality.flags))
     word, told = _bound(trials, files)
@@ -48,8 +51,8 @@ def together(trials: Sequence[Analysis], *, files: Sequence[str]) -> Analysis:
         aggregation=Aggregation(
             n=len(trials),
             profiles=list(files),
-            representative_profile=files[-1],
-            note=_NOTE,
+            representative_profile=files[chosen],
+            note=_NOTE if chosen == len(trials) - 1 else _NOTE + _TRACED,
             bounds=[each.bound for each in trials],
         ),
         **told,
@@ -62,11 +65,17 @@ def together(trials: Sequence[Analysis], *, files: Sequence[str]) -> Analysis:
     return reasoned(made, reasons | {"img_per_s_std": _SINGLE}, usual="not_probed")
 
 
+def _representative(trials: Sequence[Analysis]) -> int:
+    """Return which trial the lists are of: the last one that has its trace, else the last."""
+    traced = [at for at, each in enumerate(trials) if each.trace is not None]
+    return traced[-1] if traced else len(trials) - 1
+
+
 def _bound(trials: Sequence[Analysis], files: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """Return the bound of all, or `mixed`, and its fields in the document (S4.31)."""
     bounds = [each.bound for each in trials]
     if len(set(bounds)) == 1:
-        last = trials[-1]
+        last = trials[_representative(trials)]
         return last.bound, {
             "bound": last.bound,
             "bound_why": last.bound_why,
@@ -157,13 +166,13 @@ def _diagnostics(trials: Sequence[Analysis]) -> Diagnostics | None:
 
 def _window(trials: Sequence[Analysis]) -> Over:
     walls = fmean(each.window.wall_ms for each in trials)
-    return Over(wall_ms=walls, real_steps=trials[-1].window.real_steps)
+    return Over(wall_ms=walls, real_steps=trials[_representative(trials)].window.real_steps)
 
 
 def _phases(trials: Sequence[Analysis]) -> list[PhaseRow]:
     """Return the phases of the last trial, their numbers means over the trials that have them."""
     found = []
-    for row in trials[-1].phases:
+    for row in trials[_representative(trials)].phases:
         same = [each for trial in trials for each in trial.phases if each.phase == row.phase]
         means: dict[str, Any] = {name: _mean(getattr(each, name) for each in same) for name in _ROW}
         kinds = means["unique_kernels"]

@@ -178,8 +178,8 @@ def test_a_profile_that_is_ended_takes_its_worker_along(
     assert code == started.returncode, err
     place.assert_quiet()
     assert not (place.folder / "out.json").exists()
-    if number != signal.SIGKILL:
-        assert [] == list((place.folder / "tmp").iterdir())
+    # Killed, the command cannot remove its folder; whoever measures for it does.
+    until(lambda: not any((place.folder / "tmp").iterdir()), "a folder is left")
 
 
 @pytest.mark.timing

@@ -67,7 +67,6 @@ READING = TraceReading(
     wanted=3,
     iterations=3,
     traced_ns=[30, 31, 32],
-    stages_ns={"forward": [5, 6]},
     trace_bytes=len(TRACED),
 )
 

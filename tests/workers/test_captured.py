@@ -16,7 +16,6 @@ READING = TraceReading(
     wanted=3,
     iterations=3,
     traced_ns=[70, 71, 72],
-    stages_ns={"forward": [40, 41]},
     trace_bytes=1234,
 )
 
@@ -35,7 +34,8 @@ def seen(**record: Any) -> Seen:
 
 def test_plain_steps_come_from_the_clean_child_and_traced_ones_from_the_other() -> None:
     """None of the two is ever taken for the other."""
-    found, traced, why = captured.beside([clean()], seen(trace=READING))
+    told = seen(trace=READING, stages_ns={"forward": [40, 41]})
+    found, traced, why = captured.beside([clean()], told)
 
     assert [10, 20] == found.plain_ns
     assert ([70, 71, 72], {"forward": [40, 41]}) == (found.traced_ns, found.stages_ns)
@@ -78,9 +78,7 @@ def test_what_was_said_of_the_pipeline_is_of_the_child_that_was_last() -> None:
 
 def test_a_trace_of_fewer_iterations_says_so() -> None:
     """And one of all of them says nothing."""
-    fewer = TraceReading(
-        wanted=20, iterations=7, traced_ns=[1] * 7, stages_ns={}, trace_bytes=10**9
-    )
+    fewer = TraceReading(wanted=20, iterations=7, traced_ns=[1] * 7, trace_bytes=10**9)
 
     some, traced, _ = captured.beside([clean()], seen(trace=fewer, notes=["a loader"]))
     every, _, _ = captured.beside([clean()], seen(trace=READING))
@@ -116,15 +114,16 @@ def test_a_trace_that_is_not_there_has_its_reason(told: Seen | None, why: str) -
 
 @pytest.mark.seed("S4.46")
 def test_without_a_trace_the_phases_are_timed_all_the_same() -> None:
-    """`--no-trace`: it was not requested, and no profiler ran."""
-    reading = TraceReading(
-        wanted=0, iterations=0, traced_ns=[], stages_ns={"forward": [4]}, trace_bytes=0
-    )
+    """`--no-trace`: it was not requested. One that failed costs them nothing either."""
+    stages = {"forward": [4]}
+    broken = {"trace": "phase_failed: RuntimeError: no"}
 
-    found, traced, why = captured.beside([clean()], seen(trace=reading))
+    unasked = captured.beside([clean()], seen(stages_ns=stages))
+    failed = captured.beside([clean()], seen(stages_ns=stages, reasons=broken))
 
-    assert (None, "not_requested") == (traced, why)
-    assert ({"forward": [4]}, []) == (found.stages_ns, found.notes)
+    assert ["not_requested", broken["trace"]] == [unasked[2], failed[2]]
+    for found, traced, _ in (unasked, failed):
+        assert (None, stages, []) == (traced, found.stages_ns, found.notes)
 
 
 def test_an_attempt_without_children_found_nothing() -> None:

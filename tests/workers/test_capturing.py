@@ -69,7 +69,8 @@ def test_a_training_takes_warm_up_and_steps_from_its_data_and_no_more(warmup: in
     repeat._clean(run)
 
     assert (warmup + 10, 10) == (machine.steps, len(run.samples.latency_ns))
-    assert ["latency"] == [each.name for each in run.done if each.name not in ("first", "warmup")]
+    done = [each.name for each in run.done if each.name not in ("first", "warmup")]
+    assert ["latency", "check"] == done
 
 
 def test_a_window_on_a_device_is_queued_and_not_waited_for() -> None:
@@ -95,7 +96,7 @@ def test_what_is_queued_for_long_is_no_silence() -> None:
 
         capturing.window(run, capture)
 
-        assert [("latency", each) for each in range(5)] == heard
+        assert [("latency", each) for each in range(5)] == heard[:5]
 
 
 def test_a_training_on_a_device_has_no_pass_for_the_time_of_it() -> None:
@@ -130,6 +131,23 @@ def test_the_throughput_is_that_of_the_window() -> None:
     )
 
     assert 200.0 == pytest.approx(block.throughput_items_per_s)
+
+
+@pytest.mark.parametrize("device", [None, FakeDevice()], ids=["cpu", "gpu"])
+def test_a_step_that_goes_wrong_within_the_window_is_a_flag(device: Any) -> None:
+    """Its first output was sound; the last one is looked at, and no further step runs for that."""
+    step = FakeKernels(device, host_ns=MS, device_ns=MS) if device else None
+    run, capture = run_of(Machine(lambda _i: MS), steps=4, step=step, device=device)
+    looked: list[object] = []
+    calls = iter(range(100))
+    timed = run.bench.step
+    run.bench.step = lambda: (timed(), next(calls))[1]
+    checked = lambda output: looked.append(output) or ["nonfinite_output"]  # noqa: E731
+    run.step.check_output = checked  # type: ignore[method-assign]
+
+    capturing.window(run, capture)
+
+    assert (["nonfinite_output"], [3]) == (run.found["flags"], looked)
 
 
 def test_no_collector_runs_within_a_window() -> None:

@@ -1,5 +1,6 @@
 """The command line of a node: documents on stdout, one message and a code for a bad request."""
 
+import errno
 import io
 import json
 import os
@@ -358,6 +359,18 @@ def test_a_bug_of_ours_ends_with_70_and_says_so_last(
     assert "error: this is a bug in farm-worker: ZeroDivisionError" in plain.err
     assert 70 == json.loads(quiet.err.splitlines()[-1])["code"]
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_full_disk_is_no_bug_of_ours(
+    worker: Callable[..., Said], boom: Callable[[BaseException], None]
+) -> None:
+    boom(OSError(errno.ENOSPC, "No space left on device", "/tmp/x"))
+
+    plain, quiet = worker("boom"), worker("boom", "--json")
+
+    assert (3, 3, "") == (plain.code, quiet.code, plain.out)
+    assert plain.err.startswith("error: no space is left")
+    assert "no space is left" == json.loads(quiet.err)["what"]
 
 
 def test_ctrl_c_ends_with_130(

@@ -19,9 +19,7 @@ FOUND = Captured(
     unused=["conf"],
     notes=[],
 )
-READING = TraceReading(
-    wanted=1, iterations=1, traced_ns=[30], stages_ns={"forward": [5]}, trace_bytes=2
-)
+READING = TraceReading(wanted=1, iterations=1, traced_ns=[30], trace_bytes=2)
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET, UnsetType
 
 from farm.schema import Capture, Data, Effort, Protocol, WeightSpread
 from tests.workers import make
 from tests.workers.clockwork import MS, Machine, bench
 from workers import instruments
-from workers.backends import LayerAsk, LayerPass, NotOffered, StepFacts, TraceAsk
+from workers.backends import LayerAsk, LayerPass, NotOffered, StageAsk, StepFacts, TraceAsk
 from workers.record import TRACE, Assignment, CostReading, TraceReading
 from workers.running import Run
 
@@ -52,9 +53,12 @@ class Step:
             wanted=asked.iterations,
             iterations=asked.iterations,
             traced_ns=[],
-            stages_ns={},
             trace_bytes=1,
         )
+
+    def stages(self, asked: StageAsk) -> dict[str, list[int]]:
+        self._answer("stages")
+        return {"forward": [1] * asked.iterations}
 
     def facts(self) -> StepFacts:
         self._answer("facts")
@@ -99,7 +103,7 @@ def test_the_model_is_spoilt_last() -> None:
     found = ran(step, "flops", "weights", "trace", "layers")
 
     heard = [each for each in step.heard if not each.startswith("enter")]
-    assert ["layers", "trace", "weights", "facts", "cost"] == heard
+    assert ["layers", "trace", "stages", "weights", "facts", "cost"] == heard
     assert all(each.instrumented for each in found["phases"])
 
 
@@ -177,15 +181,13 @@ DATA = Data(kind="synthetic", word="synthetic")
         ({"capture": Capture(warmup=20, steps=100)}, 10, 1, 1_000_000_000),
         ({"capture": Capture(data=DATA, warmup=5, steps=20)}, 20, 5, 1_000_000_000),
         ({"capture": Capture(data=DATA, warmup=0, steps=7)}, 7, 0, 1_000_000_000),
-        ({"capture": Capture(warmup=20, steps=100, trace=False)}, 0, 1, 1_000_000_000),
-        ({"capture": Capture(data=DATA, warmup=5, steps=20, trace=False)}, 0, 5, 1_000_000_000),
     ],
-    ids=["sweep", "infer", "run", "run without warm-up", "infer --no-trace", "run, no trace"],
+    ids=["sweep", "infer", "run", "run without warm-up"],
 )
 def test_a_trace_has_the_iterations_of_its_kind(
     asked: dict[str, Any], iterations: int, warmup: int, limit: int, tmp_path: Path
 ) -> None:
-    """A second window of a training, ten of everything else, and ten timed apart in any case.
+    """A second window of a training, and ten of everything else.
 
     A sweep makes many traces, so that each of them has less room.
     """
@@ -194,13 +196,34 @@ def test_a_trace_has_the_iterations_of_its_kind(
     ran(step, "trace", folder=str(tmp_path), **asked)
 
     (told,) = step.traced
-    assert (iterations, warmup, 10, limit) == (
-        told.iterations,
-        told.warmup,
-        told.timed,
-        told.limit_bytes,
-    )
+    assert (iterations, warmup, limit) == (told.iterations, told.warmup, told.limit_bytes)
     assert tmp_path / TRACE == told.file
+
+
+@pytest.mark.seed("S4.46")
+@pytest.mark.parametrize("data", [DATA, UNSET], ids=["run", "infer"])
+def test_without_a_trace_no_profiler_runs_and_phases_are_timed(data: Data | UnsetType) -> None:
+    step = Step()
+
+    found = ran(step, "trace", capture=Capture(data=data, warmup=5, steps=20, trace=False))
+
+    assert [] == step.traced
+    assert {"forward": [1] * 10} == found["stages_ns"]
+    assert "stages" in {each.name for each in found["phases"]}
+
+
+def test_a_trace_that_could_not_be_taken_leaves_the_phases_timed() -> None:
+    found = ran(Step(trace=RuntimeError("no")), "trace")
+
+    assert "phase_failed: RuntimeError: no" == found["reasons"]["trace"]
+    assert {"forward": [1] * 10} == found["stages_ns"]
+
+
+def test_phases_that_could_not_be_timed_leave_the_trace() -> None:
+    found = ran(Step(stages=NotOffered("not_applicable", "it has one phase")), "trace")
+
+    assert "not_applicable: it has one phase" == found["reasons"]["stages"]
+    assert 10 == found["trace"].iterations
 
 
 @pytest.mark.parametrize(
@@ -226,7 +249,8 @@ def test_an_instrumented_child_yields_no_latency() -> None:
 
     told = {"latency_edges", "throughput_edges", "memory", "device", "energy"}
     assert set() == told & set(found)
-    assert {"first", "warmup"} >= {p.name for p in found["phases"]} - {"layers", "trace", "flops"}
+    own = {"layers", "trace", "stages", "flops"}
+    assert {"first", "warmup"} >= {p.name for p in found["phases"]} - own
 
 
 def test_only_what_was_asked_for_runs() -> None:

@@ -1,5 +1,6 @@
 """Real children: however one ends, its outcome is its own, in time, and nothing of it is left."""
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from farm.schema import UNSET, Effort, Failure, Inputs, Job, Model, Protocol, Selector, Workload
+from workers import launch as launching
 from workers.devices import child_environment
 from workers.launch import Ended, Limits, ignore, launch
 from workers.record import Assignment
@@ -290,3 +292,18 @@ def _is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_how_long_a_step_may_take_is_not_forgotten_when_a_phase_begins() -> None:
+    """A phase is told at once, after no step at all; loading is no step, however long."""
+    watch = launching._Watch(on_output=lambda _data: None)
+    read, write = os.pipe()
+    gaps = []
+    for at, phase in ((9, "load"), (90, "first"), (130, "warmup"), (131, "warmup"), (131, "check")):
+        os.write(write, json.dumps({"phase": phase, "iterations": 1}).encode() + b"\n")
+        launching._hear(watch, read, at, lambda *_: None)
+        gaps.append(watch.gap)
+    os.close(read)
+    os.close(write)
+
+    assert [0, 0, 40, 1, 1] == gaps

@@ -164,7 +164,7 @@ def test_an_attempt_whose_trace_broke_packs_none(bench: Bench) -> None:
     kinds = {kind for kind, _, _ in artifacts(bench.folder)}
 
     assert (bench.folder / "instrumented" / TRACE).exists()
-    assert (None, {"samples", "log"}) == (profile.trace, kinds)
+    assert (None, {"samples", "log", "captured"}) == (profile.trace, kinds)
     assert "phase_failed: RuntimeError: no" == profile.null_reasons["trace"]
 
 

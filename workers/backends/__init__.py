@@ -76,17 +76,24 @@ class LayerPass:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceAsk:
-    """A trace: how many iterations, into which file, of at most so many bytes.
+    """A trace: how many iterations after a warm-up, into which file, of at most so many bytes.
 
     warmup: iterations before them in the same pass over the data, the last one with the profiler.
-    timed: iterations after it whose phases are timed apart, without the profiler.
     """
 
     iterations: int
     warmup: int
-    timed: int
     file: Path
     limit_bytes: int
+    clock: Callable[[], int]
+    progress: Callable[[str, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageAsk:
+    """The phases of a step timed apart, in so many iterations, without any profiler."""
+
+    iterations: int
     clock: Callable[[], int]
     progress: Callable[[str, int], None]
 
@@ -168,6 +175,9 @@ class Step(Protocol):
 
     def trace(self, asked: TraceAsk) -> TraceReading:
         """Leave a Chrome trace in the asked file and return how it went; NotOffered where not."""
+
+    def stages(self, asked: StageAsk) -> dict[str, list[int]]:
+        """Return the ns of each phase of an iteration by its name; NotOffered where not."""
 
     def weights(self) -> WeightSpread:
         """Return how the weights lie; NotOffered where there are none."""

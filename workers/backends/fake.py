@@ -28,6 +28,7 @@ from workers.backends import (
     Loaded,
     LoadFailed,
     NotOffered,
+    StageAsk,
     StepFacts,
     TraceAsk,
 )
@@ -172,6 +173,9 @@ class FakeStep:
 
     def trace(self, asked: TraceAsk) -> TraceReading:
         raise NotOffered("not_applicable", "it runs nothing that could be traced")
+
+    def stages(self, asked: StageAsk) -> dict[str, list[int]]:
+        raise NotOffered("not_applicable", "it has one phase")
 
     def weights(self) -> WeightSpread:
         raise NotOffered("not_applicable", "it has no weights")

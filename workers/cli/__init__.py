@@ -9,7 +9,8 @@ from importlib.metadata import version
 
 import click
 
-from farm.errors import BUG, INTERRUPTED, FarmError
+from farm.errors import BUG, INTERRUPTED, FarmError, lacking
+from farm.stopping import stoppable
 from workers import talk
 from workers.cli import measuring, serving
 
@@ -35,22 +36,36 @@ def main(words: list[str] | None = None) -> None:
     words: in place of those of the process.
     """
     as_json = "--json" in (sys.argv[1:] if words is None else words)
+    with stoppable():
+        sys.exit(_ended(words, as_json))
+
+
+def _ended(words: list[str] | None, as_json: bool) -> int:
+    """Run a verb and return its exit code; whatever went wrong has been told."""
     try:
         # Click hands the code of its Exit back instead of raising it; a verb returns nothing.
-        sys.exit(cli.main(words, prog_name="farm-worker", standalone_mode=False) or 0)
+        return cli.main(words, prog_name="farm-worker", standalone_mode=False) or 0
     except click.ClickException as error:
         talk.complain(talk.refused(error), as_json, usage=talk.usage(error))
-        sys.exit(2)
+        return 2
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
     except FarmError as error:
         talk.complain(error, as_json)
-        sys.exit(error.exit_code)
-    # Anything else is our bug; the traceback is the report, in the agent's log or on stderr.
+        return error.exit_code
+    # Of the machine, or our bug; the traceback is the report, in the agent's log or on stderr.
     except Exception as error:
-        import logging
+        return _other(error, as_json)
 
-        logging.basicConfig()
-        logging.getLogger(__name__).exception("a bug in farm-worker")
-        talk.complain(FarmError(f"this is a bug in farm-worker: {type(error).__name__}"), as_json)
-        sys.exit(BUG)
+
+def _other(error: Exception, as_json: bool) -> int:
+    lack = lacking(error)
+    if lack is not None:
+        talk.complain(lack, as_json)
+        return lack.exit_code
+    import logging
+
+    logging.basicConfig()
+    logging.getLogger(__name__).exception("a bug in farm-worker")
+    talk.complain(FarmError(f"this is a bug in farm-worker: {type(error).__name__}"), as_json)
+    return BUG

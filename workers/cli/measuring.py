@@ -14,6 +14,8 @@ from workers import talk
 from workers.cli import options
 from workers.cli.places import one, places, station_of
 
+_TRIES = 3
+
 
 @click.command()
 @click.argument("job")
@@ -116,7 +118,7 @@ def measure(asked: str, name: str, state_dir: str, lock_dir: str, as_json: bool)
 
     _ = as_json
     wanted = hand.asked(_read(asked), name=asked)
-    _hold_lifeline(Path(wanted.folder))
+    _hold_lifeline(Path(wanted.folder).parent)
     state, _settings = places(state_dir)
     device = "cpu" if wanted.device.startswith("cuda") else wanted.device
     served = one(state, device=device, name=name, lock_dir=lock_dir)
@@ -160,15 +162,19 @@ def _read(job: str) -> bytes:
         raise Refused(f"cannot read the job {job!r}", why=error.strerror or "") from error
 
 
-def _hold_lifeline(folder: Path) -> None:
-    """End with whoever asked, however that ends: the child goes with us, and so does the folder."""
+def _hold_lifeline(scratch: Path) -> None:
+    """End with whoever asked, however that ends: the child goes with us, and so does the scratch.
+
+    A child still writes meanwhile, so that the folder may not be empty at the first try.
+    """
     fd = os.environ.get("FARM_LIFELINE_FD")
     if fd is None:
         return
 
     def wait() -> None:
         os.read(int(fd), 1)
-        shutil.rmtree(folder, ignore_errors=True)
+        for _ in range(_TRIES):
+            shutil.rmtree(scratch, ignore_errors=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=wait, name="lifeline", daemon=True).start()

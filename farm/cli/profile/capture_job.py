@@ -1,15 +1,14 @@
-"""What `farm profile run` and `infer` ask for: one job, its pipeline, and where it is measured."""
+"""What `farm profile run` and `infer` come to: one job, its pipeline, and where it is measured."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import UNSET, UnsetType, structs
 
-from farm import models, once
+from farm import graphs, models, once
 from farm.captures import dataset, images
-from farm.cli.group import as_option
+from farm.cli.profile.capture_words import DEFAULT, Words, check_device, check_side, check_word
 from farm.errors import NoResult, Refused
 from farm.reading import Document, short
 from farm.schema import Asked, Capture, Data, Effort, Job, Tensor
@@ -18,42 +17,10 @@ from farm.sweep.single import one_device
 from farm.trace.analysis.record import Setting
 
 DETECTOR: Final = "detector"
-_DEFAULT: Final = "detector-t"
-_CELL: Final = 32  # pixels of the coarsest map of the detector
 # A slow model is captured all the same; whoever has enough of it presses Ctrl-C.
 _PATIENCE_S: Final = 7 * 86_400
 _DRIVER: Final = Path("/dev/nvidiactl")
-
-
-class Words(NamedTuple):
-    """What was asked in words. options: of the verb, as `farm.cli.group.options`; given: those of
-    them that a person gave, as Python spells them.
-
-    what: DATA of a training or SOURCE of an inference, None for what comes along. warmup, steps:
-    iterations before and in the window. autocast: whether it was asked for, and its dtype.
-    """
-
-    kind: Literal["run", "infer"]
-    what: str | None
-    weights: str
-    size: str
-    batch: int
-    imgsz: int
-    warmup: int
-    steps: int
-    autocast: bool
-    dtype: Literal["float16", "bfloat16"]
-    repeat: int
-    device: str
-    project: Path
-    workers: int = 0
-    conf: float = 0.25
-    iou: float = 0.45
-    max_det: int = 300
-    trace: bool = True
-    experimental: bool = False
-    options: Mapping[str, bool] = {}
-    given: frozenset[str] = frozenset()
+_SWEEP: Final = "measure it in a sweep, whose `inputs` say it"
 
 
 class Wanted(NamedTuple):
@@ -78,11 +45,11 @@ def wanted(words: Words, *, root: Path, has_gpu: bool | None = None) -> Wanted:
     has_gpu: whether a GPU's driver is here, None for a look. Raises Refused for every word that
     makes no sense, NoResult where the GPU that was asked for is certainly not here.
     """
-    _check_word(words, root)
-    _check_side(words)
+    check_word(words, root)
+    check_side(words)
     device = one_device(words.device)
     on_gpu = device.startswith("cuda")
-    notes = _check_device(words, on_gpu=on_gpu)
+    notes = check_device(words, on_gpu=on_gpu)
     data = _data(words, root)
     pictures = _images(words, root)
     resolved = models.resolve(_reference(words), root=root)
@@ -106,7 +73,7 @@ def wanted(words: Words, *, root: Path, has_gpu: bool | None = None) -> Wanted:
         experimental=words.experimental,
     )
     config = _config(words, capture, on_gpu=on_gpu)
-    unused = () if words.weights == _DEFAULT else ("size",)
+    unused = () if words.weights == DEFAULT else ("size",)
     return Wanted(job, effort, resolved, capture, device, config, notes, unused)
 
 
@@ -135,42 +102,9 @@ def fitting(found: Wanted, *, folder: Path) -> Asked:
 # ── what is refused before anything runs ─────────────────────────────────────────────────────────
 
 
-def _check_word(words: Words, root: Path) -> None:
-    """Refuse `weights=x.pt` where DATA or SOURCE stands: options have dashes here (S4.2)."""
-    word = words.what or ""
-    hint = as_option(word, words.options)
-    if hint is None or os.path.lexists(root / word):
-        return
-    hint = hint or f"`farm profile {words.kind} -h` lists the options"
-    raise Refused(f"{short(word)} is no option", why="an option has two dashes", hint=hint)
-
-
 def _no_device(device: str) -> NoResult:
     what = f"no CUDA device {device.partition(':')[2] or '0'} here"
     return NoResult(what, why="no driver of NVIDIA is loaded", hint="--device cpu")
-
-
-def _check_device(words: Words, *, on_gpu: bool) -> tuple[str, ...]:
-    """Return what is not done as it was asked; Refused for what means nothing there."""
-    if words.batch == 0:
-        raise Refused("--batch 0 is no batch", why="it is at least 1, or -1 for one that fits")
-    if on_gpu:
-        return _idle(words)
-    if words.batch == -1:
-        why = "it is fitted to the memory of a GPU"
-        raise Refused("--batch -1 means nothing on a CPU", why=why, hint="say how many items")
-    if words.kind == "infer" and words.autocast:
-        raise Refused("--half means nothing on a CPU", why="autocast is for CUDA", hint="--no-half")
-    if words.autocast:
-        return ("--amp is not applied on a CPU",)
-    return _idle(words)
-
-
-def _idle(words: Words) -> tuple[str, ...]:
-    """Return a note of the dtype that autocast would compute in, where it is off."""
-    if "amp_dtype" not in words.given or words.autocast:
-        return ()
-    return ("--amp-dtype is for --half, which is off",)
 
 
 def _data(words: Words, root: Path) -> Data | UnsetType:
@@ -187,7 +121,7 @@ def _images(words: Words, root: Path) -> tuple[str, ...]:
 
 def _reference(words: Words) -> str:
     """Return the model: the detector in the size that was asked for, or another by its name."""
-    if words.weights != _DEFAULT or words.size == "t":
+    if words.weights != DEFAULT or words.size == "t":
         return words.weights
     name = f"{DETECTOR}-{words.size}"
     sizes = [each.partition("-")[2] for each in models.zoo() if each.startswith(f"{DETECTOR}-")]
@@ -202,10 +136,11 @@ def _inputs(resolved: models.Resolved, words: Words) -> tuple[dict[str, object] 
     """Return the inputs of the job, None for those that the model knows, and the side of images.
 
     A model whose one input is a batch of images of three channels gets them in the size that was
-    asked for, and so does a model of a person's own, about which nobody knows anything.
+    asked for, and so does a model of a person's own, about which nobody knows anything. Raises
+    Refused for a graph that leaves open what no option says.
     """
     if resolved.graph is not None:
-        return None, 0
+        return _of_graph(resolved.graph, words)
     known = resolved.defaults.inputs if resolved.defaults else UNSET
     if not isinstance(known, dict):
         return {"x": _square(words.imgsz)}, words.imgsz
@@ -214,21 +149,41 @@ def _inputs(resolved: models.Resolved, words: Words) -> tuple[dict[str, object] 
     return {next(iter(known)): _square(words.imgsz)}, words.imgsz
 
 
+def _of_graph(graph: graphs.Graph, words: Words) -> tuple[dict[str, object] | None, int]:
+    """Return the inputs of a graph: images whose sides it leaves open get those that were asked."""
+    images_of = [_open_image(each, words.imgsz) for each in graph.inputs]
+    if len(images_of) == 1 and images_of[0] is not None:
+        return {graph.inputs[0].name: images_of[0]}, words.imgsz
+    try:
+        known = graphs.spec(graph.inputs, model=words.weights)
+    except Refused as error:
+        raise Refused(error.what, why=error.why, hint=_SWEEP) from error
+    for name, each in known.items():
+        axis = next((x for x in each.shape if isinstance(x, str) and x != graphs.BATCH), "")
+        if axis:
+            what = f"input {name!r} of {words.weights} has the open axis {axis!r}"
+            raise Refused(what, why="no option here says how long it is", hint=_SWEEP)
+    return None, 0
+
+
 def _square(side: int) -> dict[str, object]:
     return {"shape": ["batch", 3, side, side], "dtype": "float32"}
+
+
+def _open_image(port: graphs.Port, side: int) -> dict[str, object] | None:
+    """Return the images of an input that leaves their sides open, None for another input."""
+    shape = list(port.shape or ())
+    open_at = [at for at, axis in enumerate(shape) if at and not isinstance(axis, int)]
+    colours = {"23": shape[1:2], "12": shape[3:]}.get("".join(map(str, open_at)))
+    if colours != [3] or not ("float" in port.dtype or port.dtype == "uint8"):
+        return None
+    sized = [side if at in open_at else axis for at, axis in enumerate(shape)]
+    return {"shape": [graphs.BATCH, *sized[1:]], "dtype": port.dtype}
 
 
 def _is_image(tensor: Tensor) -> bool:
     shape = tensor.shape
     return len(shape) == 4 and shape[:2] == ("batch", 3) and tensor.dtype == "float32"
-
-
-def _check_side(words: Words) -> None:
-    """Refuse a side that the detector has no whole cells for."""
-    if words.weights == _DEFAULT and words.imgsz % _CELL:
-        near = max(_CELL, round(words.imgsz / _CELL) * _CELL)
-        why = f"a side of the detector's images is a multiple of {_CELL}"
-        raise Refused(f"--imgsz {words.imgsz} fits no detector", why=why, hint=f"--imgsz {near}")
 
 
 def _check_kind(words: Words, resolved: models.Resolved, *, pictures: bool, imgsz: int) -> None:
@@ -238,6 +193,8 @@ def _check_kind(words: Words, resolved: models.Resolved, *, pictures: bool, imgs
     if resolved.model.kind == "step":
         why = "it is a function, and a capture needs a module"
         raise Refused(f"{name!r} has no pipeline", why=why, hint="`farm profile callable` times it")
+    if pictures and resolved.graph is not None:
+        raise Refused(f"{name!r} takes no images here", why="an ONNX file gets drawn inputs")
     if pictures and not imgsz:
         raise Refused(f"{name!r} takes no images", why="its inputs have another form")
 
@@ -295,7 +252,7 @@ def _config(words: Words, capture: Capture, *, on_gpu: bool) -> dict[str, Settin
             "amp": bool(capture.autocast),
         }
     return {
-        "source": words.what or "sample",
+        "source": words.what,
         **told,
         "runs": words.steps,
         "half": bool(capture.autocast),

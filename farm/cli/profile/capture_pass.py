@@ -1,8 +1,7 @@
 """A capture from asking for it to its files: trials one after the other, each a fresh process."""
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from itertools import count
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -11,28 +10,34 @@ from msgspec import structs
 
 from farm import once, schema
 from farm.cli.profile import capture_job
-from farm.cli.profile.capture_job import Wanted, Words
+from farm.cli.profile.capture_job import Wanted
+from farm.cli.profile.capture_project import (
+    PROFILE,
+    TRACE,
+    Project,
+    Say,
+    clear,
+    drop,
+    held,
+    project,
+    put,
+)
+from farm.cli.profile.capture_words import Words
 from farm.errors import NoResult, Refused
 from farm.report.words import flag
 from farm.schema import INVALIDATING, Captured, Failure, Profile, Quality
 from farm.trace import captured, trials
 from farm.trace.analysis.record import Analysis
 from farm.trace.reading import reader
-from farm.writing import write
 
 if TYPE_CHECKING:
     from farm.once import Measured
 
     Measure = Callable[..., Measured]
 
-Say = Callable[[str], None]
-PROFILE: Final = "profile.json"
-TRACE: Final = "profile_trace.json"
-_FOLDERS: Final = {"run": ("prof", "profile_repeat.json"), "infer": ("infer", "infer_repeat.json")}
+_SCRATCH: Final = "farm-capture-"
 # Failures that say that there is no profile, and not that a model or its data broke.
-_SLIPS: Final = frozenset(
-    {"bad_data", "experimental"}
-)  # of the request, which is none as it stands
+_SLIPS: Final = frozenset({"bad_data", "experimental"})  # of the request
 _NO_PROFILE: Final = frozenset({"window_not_filled"})
 
 
@@ -61,58 +66,38 @@ def taken(
     then, and no document of all.
     """
     wanted = capture_job.wanted(words, root=root, has_gpu=has_gpu)
-    if words.batch == -1:
-        words = words._replace(batch=_fitted(wanted, measure=measure, say=say))
-        wanted = capture_job.wanted(words, root=root, has_gpu=has_gpu)
-    kind, repeat_file = _FOLDERS[words.kind]
-    names = [kind] if words.repeat == 1 else [f"{kind}_{each}" for each in range(words.repeat)]
-    folders = [words.project / each for each in names]
-    path = words.project / repeat_file
-    for each in [folder / name for folder in folders for name in (TRACE, PROFILE)]:
-        write(each, (), trial=True)
-    if words.repeat > 1:
-        write(path, (), trial=True)
-    for note in wanted.notes:
-        warn(note)
-    if words.repeat > 1:
-        _drop(path, say)  # it tells of trials that are replaced one by one
-    found: list[Analysis] = []
-    for number, folder in enumerate(folders, start=1):
-        if words.repeat > 1:
-            say(f"trial {number} of {words.repeat}")
+    here = project(words.project, words.kind, repeat=words.repeat)
+    with held(here):
+        if words.batch == -1:
+            words = words._replace(batch=_fitted(wanted, measure=measure, say=say))
+            wanted = capture_job.wanted(words, root=root, has_gpu=has_gpu)
+        for note in wanted.notes:
+            warn(note)
+        found = _trials(wanted, here, measure=measure, say=say)
+        _warn(found[-1], words, warn, said=wanted.notes)
+        if words.repeat == 1:
+            return Taken(here.folders[0] / PROFILE, found[0])
+        clear(here, say)
+        whole = trials.together(found, files=[str(each / PROFILE) for each in here.folders])
+        put(here.whole, [schema.encode(whole)], say)
+        return Taken(here.whole, whole)
+
+
+def _trials(wanted: Wanted, here: Project, *, measure: "Measure", say: Say) -> list[Analysis]:
+    several = len(here.folders) > 1
+    if several:
+        drop(here.whole, say)  # it tells of trials that are replaced one by one
+    found = []
+    for number, folder in enumerate(here.folders, start=1):
+        if several:
+            say(f"trial {number} of {len(here.folders)}")
         found.append(_trial(wanted, folder, measure=measure, say=say))
-    _warn(found[-1], words, warn, said=wanted.notes)
-    if words.repeat == 1:
-        return Taken(folders[0] / PROFILE, found[0])
-    _clear(words, kind, say)
-    files = [str(each / PROFILE) for each in folders]
-    whole = trials.together(found, files=files)
-    _write(path, [schema.encode(whole)], say)
-    return Taken(path, whole)
-
-
-def _clear(words: Words, kind: str, say: Say) -> None:
-    """Remove the trials of an earlier capture that had more of them."""
-    for number in count(words.repeat):
-        folder = words.project / f"{kind}_{number}"
-        if not folder.is_dir():
-            return
-        for name in (TRACE, PROFILE):
-            _drop(folder / name, say)
-        with suppress(OSError):  # somebody keeps other things in there
-            folder.rmdir()
-
-
-def _drop(path: Path, say: Say) -> None:
-    """Remove a file of an earlier capture, if it is there."""
-    if path.is_file():
-        path.unlink()
-        say(f"removed {path}, which was of an earlier capture")
+    return found
 
 
 def _fitted(wanted: Wanted, *, measure: "Measure", say: Say) -> int:
     """Return the batch that fits the device, found in a process of its own."""
-    with TemporaryDirectory(prefix="farm-capture-") as name:
+    with TemporaryDirectory(prefix=_SCRATCH) as name:
         measured = measure(capture_job.fitting(wanted, folder=Path(name)), say=say)
         _check(measured.profile)
         batch = int(once.whole(measured).profile.execution.resolved["fitted_batch"])
@@ -122,17 +107,17 @@ def _fitted(wanted: Wanted, *, measure: "Measure", say: Say) -> int:
 
 def _trial(wanted: Wanted, folder: Path, *, measure: "Measure", say: Say) -> Analysis:
     """Measure once and write the files of this trial."""
-    with TemporaryDirectory(prefix="farm-capture-") as name:
-        whole = _measured(wanted, Path(name), measure=measure, say=say)
+    with ExitStack() as scratch:
+        whole = _measured(wanted, scratch, measure=measure, say=say)
         trace = whole.folder / "trace.json"
         beside = _beside(wanted, whole, traced=trace.exists())
         found = _analysis(wanted, whole, beside, trace, shown=str(folder / TRACE))
         if trace.exists():
             with trace.open("rb") as file:
-                _write(folder / TRACE, iter(lambda: file.read(1 << 20), b""), say)
+                put(folder / TRACE, iter(lambda: file.read(1 << 20), b""), say)
         else:
-            _drop(folder / TRACE, say)
-    _write(folder / PROFILE, [schema.encode(found)], say)
+            drop(folder / TRACE, say)
+    put(folder / PROFILE, [schema.encode(found)], say)
     return found
 
 
@@ -147,12 +132,14 @@ def _beside(wanted: Wanted, measured: "Measured", *, traced: bool) -> Captured:
     return structs.replace(found, notes=notes, unused=unused)
 
 
-def _measured(wanted: Wanted, folder: Path, *, measure: "Measure", say: Say) -> "Measured":
-    """Measure, and once more where something else disturbed it: a busy machine calms down."""
+def _measured(wanted: Wanted, scratch: ExitStack, *, measure: "Measure", say: Say) -> "Measured":
+    """Measure, and once more where something else disturbed it: a busy machine calms down.
+
+    scratch: holds the folder of each.
+    """
     for tried in (1, 2):
-        inside = folder / str(tried)
-        inside.mkdir()
-        measured = measure(capture_job.asked(wanted, folder=inside), say=say)
+        name = scratch.enter_context(TemporaryDirectory(prefix=_SCRATCH))
+        measured = measure(capture_job.asked(wanted, folder=Path(name)), say=say)
         _check(measured.profile)
         quality = once.whole(measured).profile.quality
         if not isinstance(quality, Quality) or quality.validity != "invalid":
@@ -170,12 +157,15 @@ def _analysis(
     if trace.exists():
         with trace.open("rb") as file:
             read = reader.of(file)
+    asked = dict(wanted.config)
+    if "source" in asked and asked["source"] is None:
+        asked["source"] = "sample" if beside.pipeline == "detection" else "drawn"
     return captured.analysis(
         read,
         measured.profile,
         beside,
         card=measured.card,
-        asked=wanted.config,
+        asked=asked,
         name=shown,
     )
 
@@ -205,9 +195,3 @@ def _warn(found: Analysis, words: Words, warn: Say, *, said: Iterable[str]) -> N
     for each in notes if isinstance(notes, list) else []:
         if each not in said:
             warn(each)
-
-
-def _write(path: Path, pieces: Iterable[bytes], say: Say) -> None:
-    was = path.exists()
-    write(path, pieces)
-    say(f"{'replaced' if was else 'wrote'} {path}")

@@ -10,9 +10,10 @@ from click.core import ParameterSource
 from farm.cli import candidates, completing
 from farm.cli.group import options, verb
 from farm.cli.talk import Talk, current_folder
+from farm.errors import Refused
 
 if TYPE_CHECKING:
-    from farm.cli.profile.capture_job import Words
+    from farm.cli.profile.capture_words import Words
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 1_000_000
@@ -186,8 +187,10 @@ def infer(ctx: click.Context, /, **_: Any) -> None:
 
 def words(ctx: click.Context) -> "Words":
     """Return what a command line of either verb asks for, and which of its options it gave."""
-    from farm.cli.profile.capture_job import Words
+    from farm.cli.profile.capture_words import Words
 
+    if not ctx.params["project"]:
+        raise Refused("--project '' is no folder", hint="--project . is the current one")
     params = [each for each in ctx.command.params if isinstance(each, click.Option)]
     given = frozenset(
         each.opts[0].lstrip("-").replace("-", "_")

@@ -122,14 +122,24 @@ def _of_url(talk: Talk, word: str) -> "Opened | LayerProfile":
 
     place = _place(word)
     if place is None:
-        parts = urlsplit(word)
-        if parts.scheme == "file" and not os.path.isdir(unquote(parts.path)):
-            return opening.read(Address(Path(unquote(parts.path)), None))
+        path = _plain_file(word)
+        if path is not None and not os.path.isdir(path):
+            return opening.read(Address(path, None))
         raise Refused(f"{_said(word)} names no profile", why=_FORMS)
     store = talk.store(place.store)
     if place.is_key:
         return _of_object(store, place.wanted, name=_said(word))
     return _of_profile(store, place.wanted, name=_said(word))
+
+
+def _plain_file(url: str) -> Path | None:
+    """Return the path that a `file://` URL spells; None for any other, and for no path at all."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a bracket that is not closed
+        return None
+    path = unquote(parts.path)
+    return Path(path) if parts.scheme == "file" and "\0" not in path else None
 
 
 def _place(word: str) -> _Place | None:

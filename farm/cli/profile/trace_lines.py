@@ -21,6 +21,7 @@ _TOP: Final = 8
 _NAME: Final = 13  # columns of a name,
 _ROOM: Final = 66  # and of what is said behind it
 _CONDITIONS: Final = ("precision", "device", "framework")
+_APART: Final = 0.05  # of median and mean, from where on both are told
 _CAPTURED: Final = "capture"  # whose clean steps no profiler slowed down
 _DISTRUST: Final = "NOT TRUSTWORTHY: "
 _UNTRUE: Final = {
@@ -155,13 +156,16 @@ def _step(found: Analysis) -> list[Fact]:
 def _captured(found: Analysis, cv: float | None) -> Iterable[str]:
     """Yield the step of a capture: of plain steps, and what it took under the profiler."""
     count, slower = _float(found, "plain_steps"), _float(found, "trace_overhead")
-    median = f"median of {words.whole(round(count or 0))} plain steps"
+    median = f"median of {words.whole(count)} plain steps"
     if found.aggregation is UNSET:
         yield f"{words.number(found.step_ms)} ms, {median}"
+        mean = _float(found, "plain_step_ms_mean")
+        if mean and found.step_ms and abs(mean / found.step_ms - 1) > _APART:
+            yield f"mean {words.number(mean)} ms"
     else:
         yield f"{words.number(found.step_ms)} ms, mean of {found.aggregation.n} trials"
         yield from _deviation(found, "step_ms", " ms")
-        yield f"each the {median}"
+        yield "each the median of its plain steps"
     if cv is not None and found.aggregation is UNSET:
         yield f"sample deviation {words.percent(cv)} %"
     if slower is not None and found.step_ms:

@@ -40,7 +40,9 @@ def figures(found: Gathered, known: Known | None = None) -> Figures:
     step_ms, dataload_ms = values["step_ms"], values["dataload_ms"]
     values |= _of_devices(found, devices, skewed=skewed)
     busy = values["gpu_busy_ms"] or 0.0
-    values["host_overhead_ms"] = max(step_ms - busy - dataload_ms, 0.0)
+    # The parts are means, and of data that come in bursts the median step has none of the waiting.
+    whole_ms = step_ms if known is None or known.mean_ms is None else known.mean_ms
+    values["host_overhead_ms"] = max(whole_ms - busy - dataload_ms, 0.0)
     metrics = Metrics(**values)
     seen = evidence(found, metrics, counts, devices, skewed=skewed, known=known)
     return Figures(metrics, bounds.bound(seen), counts, devices, host, skewed)

@@ -8,7 +8,7 @@ from farm.schema import null_paths
 from farm.trace.analysis.record import Analysis
 from farm.trace.comparing import figures, guarding, kernels
 from farm.trace.comparing.figures import PER_ITEM, figure
-from farm.trace.comparing.leaning import batches, headline, leaning
+from farm.trace.comparing.leaning import batches, headline, leaning, points_apart
 from farm.trace.comparing.record import Lean, Leaning, Row, Side, TraceComparison
 from farm.trace.comparing.rows import rows
 
@@ -38,7 +38,7 @@ def compare(before: Named, after: Named) -> TraceComparison:
         after=_side(after),
         verdict="incomparable" if apart else "inconclusive",
         reasons=apart or [UNPAIRED],
-        leaning="none" if apart else towards,
+        leaning="none" if apart or points_apart(one, other) else towards,
         differs=differs,
         unknown=guarding.unknown(one, other),
         confounded=len(differs) > 1,
@@ -94,6 +94,11 @@ def _warnings(before: Analysis, after: Analysis, differs: list[str]) -> list[str
     if (sizes := batches(before, after)) is not None:
         one, other = sizes
         found.append(f"the batch is {one} before and {other} after: compare per item")
+    if points_apart(before, after):
+        found.append(
+            "step and throughput point apart: steps come in bursts, whose waiting no median has; "
+            "the throughput counts all of it"
+        )
     for side, each in (("before", before), ("after", after)):
         if each.memory_pressure:
             found.append(f"{side} ran under memory pressure: no time is that of the work itself")

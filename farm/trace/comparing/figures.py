@@ -109,19 +109,21 @@ def _value(side: Analysis, metric: Metric) -> float | None:
 
 
 def _per_item(side: Analysis) -> Figure:
-    """Return ms per item: of the step where its trials are told, else of the throughput's."""
+    """Return ms per item: what the throughput comes to, else the step over its items.
+
+    A throughput counts all of the time, and so the two rows never contradict each other.
+    """
+    rate = figure(side, IMG_PER_S)
+    if rate.value and min(rate.trials, default=1.0) > 0:
+        trials = tuple(1000 / each for each in rate.trials)
+        return Figure(sum(trials) / len(trials) if trials else 1000 / rate.value, trials)
     items = batch(side)
     if items is None:
         return Figure(None, why=_BATCH)
     step = figure(side, STEP)
-    if step.value is not None:
-        trials = tuple(each / items for each in step.trials)
-        return Figure(step.value / items, trials)
-    rates = _trials(side, "img_per_s")
-    if rates and min(rates) > 0:
-        trials = tuple(1000 / each for each in rates)
-        return Figure(sum(trials) / len(trials), trials)
-    return step
+    if step.value is None:
+        return step
+    return Figure(step.value / items, tuple(each / items for each in step.trials))
 
 
 def _trials(side: Analysis, name: str) -> tuple[float, ...]:

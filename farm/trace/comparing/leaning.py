@@ -1,5 +1,6 @@
 """Which way two sides lean, by the trials of the metric that is to be read first."""
 
+from math import log
 from typing import Final
 
 from farm.stats.pairs import LargerIs
@@ -8,6 +9,7 @@ from farm.trace.analysis.record import Analysis
 from farm.trace.comparing.figures import IMG_PER_S, PER_ITEM, STEP, Metric, batch, figure
 from farm.trace.comparing.record import Lean, Leaning
 
+_APART: Final = 0.02  # less is noise of either
 _NUMBERS: Final = ("ratio", "ratio_lo", "ratio_hi", "p", "df")
 
 
@@ -30,6 +32,20 @@ def headline(before: Analysis, after: Analysis) -> Metric | None:
         if all(each.value is not None for each in sides):
             known.append(metric)
     return known[0] if known else None
+
+
+def points_apart(before: Analysis, after: Analysis) -> bool:
+    """Tell if a step became longer and the throughput larger all the same, or the reverse.
+
+    The median of steps that come in bursts has none of the waiting that the throughput counts.
+    """
+    sides = [
+        [figure(each, metric).value for each in (before, after)] for metric in (STEP, IMG_PER_S)
+    ]
+    if batches(before, after) is not None or any(not each for side in sides for each in side):
+        return False
+    longer, faster = (log((after or 1.0) / (before or 1.0)) for before, after in sides)
+    return min(abs(longer), abs(faster)) > _APART and (longer > 0) == (faster > 0)
 
 
 def leaning(metric: Metric, before: Analysis, after: Analysis) -> tuple[Lean, Leaning]:

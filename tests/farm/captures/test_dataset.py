@@ -1,4 +1,5 @@
 import contextlib
+import os
 from pathlib import Path
 
 import msgspec
@@ -133,6 +134,8 @@ def test_a_word_that_stands_for_nothing_is_refused(folder, word, what, hint):
         ("train: none.txt", "cannot read"),
         ("train: blank.txt", "no image in"),
         ("train: wrong.txt", "wrong.txt:2: no file"),
+        ("train: pipe.txt", "is no file"),
+        ("train: gone.txt", "is no file"),
         ("path: nowhere\ntrain: more", "no folder"),
         ("train: more\nnc: 0", "expected at least 1, got 0"),
         ("train: more\nnc: many", "expected a whole number, got 'many'"),
@@ -145,6 +148,8 @@ def test_a_word_that_stands_for_nothing_is_refused(folder, word, what, hint):
 def test_a_data_set_without_sense_is_refused(folder, text, what):
     """With the file and the key."""
     (folder / "empty").mkdir()
+    os.mkfifo(folder / "pipe.txt")  # nobody waits for what may come through it
+    (folder / "gone.txt").symlink_to("nowhere")
     _write(folder / "blank.txt", "\n")
     _write(folder / "wrong.txt", "more/a.pgm\nmore/b.pgm\n")
 

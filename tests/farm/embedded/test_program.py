@@ -214,6 +214,24 @@ def test_a_document_is_handed_over_and_its_answer_comes_back(tmp_path: Path) -> 
     assert ["one", "two"] == heard
 
 
+def test_each_line_is_heard_when_it_is_said(tmp_path: Path) -> None:
+    """The last one too: what somebody waits for is what is going on, not what was before."""
+    code = """
+import pathlib, sys, time
+print("waiting for the device", file=sys.stderr, flush=True)
+heard = pathlib.Path(__file__).with_name("heard")
+until = time.monotonic() + 20
+while not heard.exists() and time.monotonic() < until:
+    time.sleep(0.01)
+print(heard.exists())
+"""
+
+    def say(line: str) -> None:
+        (tmp_path / "heard").write_text(line)
+
+    assert b"True\n" == hand(b"", say=say, program=_program(tmp_path, code))
+
+
 def test_a_large_answer_waits_for_nobody(tmp_path: Path) -> None:
     """It is read beside the progress, so that no pipe fills up."""
     code = "import sys; print('x' * 10**6, flush=True); print('end', file=sys.stderr)"
@@ -297,26 +315,6 @@ def test_whatever_stops_us_stops_the_program_in_order(
 
     with pytest.raises(kind):
         hand(b"", say=say, program=_program(tmp_path, BUSY))
-
-    assert _ends(*pids)
-    assert "stopped in order" == (tmp_path / "mark").read_text()
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_us_stops_the_program_too(tmp_path: Path, number: int) -> None:
-    """`kill` and a closed terminal are Ctrl-C in other words."""
-    pids = []
-    former = signal.signal(number, lambda *heard: None)  # else it would be the end of the tests
-
-    def say(line: str) -> None:
-        pids.append(int(line))
-        os.kill(os.getpid(), number)
-
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            hand(b"", say=say, program=_program(tmp_path, BUSY))
-    finally:
-        signal.signal(number, former)
 
     assert _ends(*pids)
     assert "stopped in order" == (tmp_path / "mark").read_text()

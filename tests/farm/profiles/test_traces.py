@@ -104,6 +104,8 @@ def test_what_the_clean_passes_measured_stands_in_its_place(store: LocalStore) -
     assert (8.0, "mlp") == (found.analysis.step_ms, found.analysis.model)
     assert 1.25 == found.analysis.metrics["trace_overhead"]
     assert 3 == found.analysis.config["repeats"]
+    lost = traces.opened(store, msgspec.structs.replace(told, card_id="f" * 64), name="a")
+    assert (8.0, msgspec.UNSET) == (lost.analysis.step_ms, lost.analysis.card)
 
 
 def test_a_trace_that_is_gone_or_damaged_is_told(store: LocalStore, tmp_path: Path) -> None:

@@ -224,5 +224,18 @@ def test_what_is_no_file_is_in_no_listing(store):
 def test_a_folder_in_place_of_an_object_is_damage(store):
     (store.root / "a/b.json").mkdir(parents=True)
 
-    with pytest.raises(Corrupt, match="is a folder"):
+    with pytest.raises(Corrupt, match="is no file"):
         store.get("a/b.json")
+
+
+def test_a_pipe_in_place_of_an_object_is_damage(store, tmp_path):
+    """Nobody waits for what may come through it."""
+    (store.root / "a").mkdir(parents=True)
+    os.mkfifo(store.root / "a/b.json")
+
+    with pytest.raises(Corrupt, match="is no file"):
+        store.get("a/b.json")
+    with pytest.raises(Corrupt, match="is no file"):
+        store.get("a/b.json", to=tmp_path / "out")
+    with pytest.raises(Corrupt, match="is no file"):
+        store.put_new("a/b.json", b"{}")

@@ -42,3 +42,16 @@ def test_a_store_of_another_scheme_is_refused() -> None:
     for url in ("http://x/y", "ftp://host/x", "file://host/x", "file://"):
         with pytest.raises(Refused, match="s3://BUCKET"):
             open_store(url)
+
+
+@pytest.mark.parametrize("url", ["file:///%00", "file://[x/y", "http://[x/y"])
+def test_an_address_that_is_none_is_refused_and_shown_as_it_is(url: str) -> None:
+    with pytest.raises(Refused, match="s3://BUCKET"):
+        open_store(url)
+
+    assert url == place(url)
+
+
+def test_what_is_refused_repeats_no_password() -> None:
+    with pytest.raises(Refused, match="'http://key@host/x'"):
+        open_store("http://key:secret@host/x")

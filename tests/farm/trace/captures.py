@@ -4,7 +4,7 @@ Times are ms. A trace of a CPU is one whose steps take 10 ms.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import UNSET, structs
 
@@ -45,6 +45,7 @@ class Taken(NamedTuple):
     reserved: int = 4 * 2**30
     retries: int = 0
     untraced: str = "not_requested"
+    pipeline: Literal["detection", "plain"] = "detection"
 
 
 def host(phases: Sequence[str] = INFERENCE, *, steps: int = 4, busy: float = 1.0) -> list[g8.Event]:
@@ -75,7 +76,7 @@ def beside(taken: Taken) -> Captured:
         waits_ns=_ns(taken.waits_ms),
         traced_ns=_ns(taken.traced_ms) if taken.events is not None else [],
         stages_ns={name: _ns(each) for name, each in taken.stages_ms.items()},
-        pipeline="detection",
+        pipeline=taken.pipeline,
         unused=list(taken.unused),
         notes=list(taken.notes),
     )

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from msgspec import UNSET
 
 from farm import schema
+from farm.trace import captured
 from farm.trace.analysis.record import Analysis
 from tests.farm.trace import captures, g8
 from tests.farm.trace.captures import Taken
@@ -153,7 +155,7 @@ def test_the_stages_are_the_medians_of_their_timers() -> None:
 
 
 def test_the_wait_for_data_is_that_of_plain_steps() -> None:
-    """The phase of the same name was timed apart, step by step."""
+    """The phase of the same name was timed apart, where no step kept the loader busy."""
     found = training(
         Taken(
             events=captures.host(captures.TRAINING),
@@ -163,7 +165,35 @@ def test_the_wait_for_data_is_that_of_plain_steps() -> None:
     )
 
     assert (2.0, 0.2) == (found.dataload_ms, found.dataload_frac)
-    assert (2.0, 7.0) == (found.metrics["dataload_ms"], found.metrics["dataload_wall_ms"])
+    assert (2.0, 2.0) == (found.metrics["dataload_ms"], found.metrics["dataload_wall_ms"])
+
+
+def test_the_mean_step_is_told_beside_the_median() -> None:
+    found = captures.analysis(INFERRED._replace(plain_ms=[1.0, 1.0, 7.0]))
+    none = captures.analysis(CASES["none"])
+
+    assert (1.0, 3.0) == (found.step_ms, found.metrics["plain_step_ms_mean"])
+    assert (
+        "not_requested: no clean step was taken"
+        == (none.null_reasons["metrics.plain_step_ms_mean"])
+    )
+
+
+def test_without_a_card_everything_else_is_said() -> None:
+    """A store may have lost it."""
+    with_card = captures.analysis(INFERRED)
+    profile, beside = (
+        captures.profile(INFERRED, captures.job("inference")),
+        captures.beside(INFERRED),
+    )
+    base = g8.analysis(g8.events())
+
+    found = captured.dressed(base, profile, beside, card=None, asked={})
+
+    assert (UNSET, with_card.img_per_s) == (found.card, found.img_per_s)
+    assert not {"driver", "framework"} & set(found.config)
+    assert {"driver", "framework"} <= set(with_card.config)
+    schema.encode(found)
 
 
 @pytest.mark.seed("S4.60")

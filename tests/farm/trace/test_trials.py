@@ -231,3 +231,20 @@ def test_two_such_documents_are_compared_by_the_rule_of_two_standard_errors(scal
     combined = 2 * math.sqrt((0.1**2 + (0.1 * scale) ** 2) / 3)
     assert (pytest.approx(combined), 3, 3) == (row.rule.two_se, row.rule.before_n, row.rule.after_n)
     assert call == row.call
+
+
+def test_the_lists_are_of_the_last_trial_that_has_its_trace() -> None:
+    """One that lost it, for being too large or for a profiler that broke, has none to show."""
+    found, every = together(taken(), taken(1.1), taken(1.2, events=None))
+    none, last = together(taken(events=None), taken(1.1, events=None))
+
+    assert ("infer_1/profile.json", every[1].kernels) == (
+        found.aggregation.representative_profile,
+        found.kernels,
+    )
+    assert every[1].trace == found.trace is not None
+    assert "its trace" in found.aggregation.note
+    assert ("infer_1/profile.json", last[1].bound) == (
+        none.aggregation.representative_profile,
+        none.bound,
+    )

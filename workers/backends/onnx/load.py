@@ -6,7 +6,7 @@ from pathlib import Path
 from farm import graphs
 from farm.errors import FarmError
 from farm.graphs import Graph
-from farm.schema import PRECISIONS, Workload
+from farm.schema import PRECISIONS, Capture, Workload
 from workers.backends import Clock, Loaded, LoadFailed
 from workers.backends.onnx import session
 from workers.backends.onnx.feeding import feed
@@ -44,8 +44,16 @@ def load(assignment: Assignment, *, clock: Clock) -> Loaded:
         feed(graph.inputs, workload, npz=assignment.npz),
         batch=workload.batch,
         resolved={"provider": session.PROVEN, "denormals": done if flush else "as_is"},
+        unused=_unused(assignment),
     )
     return Loaded(step=step, import_s=(imported - began) / 1e9, load_s=(clock() - imported) / 1e9)
+
+
+def _unused(assignment: Assignment) -> tuple[str, ...]:
+    """Return what a capture says in vain: a graph has one stage, and may fix the side of images."""
+    capture = assignment.capture
+    sized = isinstance(capture, Capture) and capture.imgsz
+    return ("conf", "iou", "max_det") if sized else ("conf", "iou", "max_det", "imgsz")
 
 
 def _check_asked(assignment: Assignment) -> None:

@@ -1,8 +1,7 @@
 """The step that the child measures: one run of the session, and what can be told about it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from workers.backends import (
     LayerPass,
     LoadFailed,
     NotOffered,
+    StageAsk,
     StepFacts,
     TraceAsk,
     numbers,
@@ -22,8 +22,6 @@ from workers.backends.numbers import Array
 from workers.backends.onnx import cost, layers, session
 from workers.backends.onnx.session import Opened, Settings
 from workers.record import CostReading, TraceReading
-
-_UNUSED: Final = ("conf", "iou", "max_det", "imgsz")  # of a capture: a graph has no more stages
 
 
 class OnnxStep:
@@ -41,13 +39,14 @@ class OnnxStep:
         *,
         batch: int,
         resolved: Mapping[str, str],
+        unused: Sequence[str] = (),
     ) -> None:
         self._opened, self._settings, self._graph = opened, settings, graph
         self._run = opened.session.run
         self._names = [each.name for each in opened.session.get_outputs()]
         self._inputs = dict(inputs)
         self._batch = batch
-        self._resolved = dict(resolved)
+        self._resolved, self._unused = dict(resolved), tuple(unused)
         self._prepared = numbers.digest(self._inputs.values())
         self._output: list[Array] | None = None
         self._output_digest = ""
@@ -81,7 +80,7 @@ class OnnxStep:
             subnormal_share=self._subnormal_share(parameters),
             kinds={"model": "graph"},
             output_digest=self._output_digest,
-            unused=_UNUSED,
+            unused=self._unused,
         )
 
     def check_output(self, output: object) -> list[str]:
@@ -106,6 +105,9 @@ class OnnxStep:
 
     def trace(self, asked: TraceAsk) -> TraceReading:
         raise NotOffered("not_supported", "a graph runs outside of torch's profiler")
+
+    def stages(self, asked: StageAsk) -> dict[str, list[int]]:
+        raise NotOffered("not_applicable", "a graph has one phase")
 
     def weights(self) -> WeightSpread:
         raise NotOffered("not_supported", "weights of a graph are not looked into")

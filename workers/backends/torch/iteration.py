@@ -2,17 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec import UNSET, structs
 
-from farm.schema import Capture, Data, Protocol, Workload
+from farm.schema import Capture, Data, Protocol
 from workers.backends import Clock, LoadFailed, explain
 from workers.backends.torch import calling, feeding, fitting, pipeline, placing, stages, training
 from workers.record import Assignment
-
-if TYPE_CHECKING:
-    import torch
 
 _TRIED = 2  # steps at a batch: the second has the moments of the optimiser
 _MODULE = "name a module, or what returns one"
@@ -46,10 +42,12 @@ def of(
         _check_protocol(assignment.job.protocol)
     if not isinstance(capture, Capture):
         batch = training.sample(module, inputs, batch=workload.batch)
-        learn = training.learning(module, batch, autocast="", device=place.device)
-        found = pipeline.Pipeline(stages=learn, notes=training.stand_in(module))
+        notes: list[str] = []
+        learn = training.learning(
+            module, batch, autocast="", device=place.device, stand_in=True, notes=notes
+        )
+        found = pipeline.Pipeline(stages=learn, notes=notes)
     elif workload.mode == "train":
-        _check_loss(module, workload, capture)
         assert loading is not None, "a captured training has data"
         training_of = partial(
             pipeline.of_training,
@@ -59,6 +57,7 @@ def of(
             device=place.device,
             clock=clock,
             again=bool(assignment.instruments),
+            stand_in=workload.model.source == "zoo" or capture.experimental,
         )
         if capture.fit:
             resolved["fitted_batch"] = str(_fitted(training_of, capture, place))
@@ -77,20 +76,6 @@ def _check_protocol(asked: Protocol) -> None:
         word = getattr(asked, name)
         if word != getattr(usual, name):
             raise LoadFailed("unsupported", f"{name}: {word!r} is not done for a training")
-
-
-def _check_loss(module: "torch.nn.Module", workload: Workload, capture: Capture) -> None:
-    """Refuse to train a person's model on a loss that it does not have, unless that is wanted."""
-    told = callable(getattr(module, "loss", None)) or workload.model.source == "zoo"
-    data = capture.data.kind if isinstance(capture.data, Data) else "callable"
-    if not told and data != "callable" and not capture.experimental:
-        what = f"{workload.model.name} brings no `loss`, and these data no target for it"
-        raise LoadFailed(
-            "experimental",
-            what,
-            "--allow-experimental trains it on the mean square of its output; "
-            "a function as DATA may yield (input, target)",
-        )
 
 
 def _fitted(

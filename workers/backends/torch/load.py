@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import UNSET
 
 from farm.errors import did_you_mean
-from farm.schema import Mode, Protocol, Tensor, Workload
+from farm.schema import Capture, Data, Mode, Protocol, Tensor, Workload
 from workers.backends import Clock, Loaded, LoadFailed
 from workers.backends.inputs import Array, arrays
 from workers.backends.torch import (
@@ -48,7 +48,7 @@ def load(assignment: Assignment, *, clock: Clock) -> Loaded:
     named = usercode.fetch(workload.model.ref, bundle=assignment.bundle)
     imported = clock()
 
-    given = arrays(workload.inputs, batch=workload.batch, npz=assignment.npz)
+    given = arrays(workload.inputs, batch=_drawn(assignment), npz=assignment.npz)
     made, inputs = _build(
         named,
         workload,
@@ -86,6 +86,19 @@ def _loading(assignment: Assignment) -> pipeline.Loading | None:
     from workers.backends.torch import loading
 
     return loading
+
+
+def _drawn(assignment: Assignment) -> int:
+    """Return how many items to draw: one where a capture runs on its data alone.
+
+    Whole batches of images that nothing looks at would take gigabytes.
+    """
+    capture = assignment.capture
+    if isinstance(capture, Capture) and isinstance(capture.data, Data):
+        has_data = capture.imgsz > 0 or capture.data.kind == "callable"
+    else:
+        has_data = isinstance(capture, Capture) and bool(capture.images)
+    return 1 if has_data else assignment.job.workload.batch
 
 
 def _held(assignment: Assignment, device: str) -> str:

@@ -76,17 +76,19 @@ def of_training(
     device: str,
     clock: Callable[[], int],
     again: bool,
+    stand_in: bool,
 ) -> Pipeline:
     """Return the pipeline of `farm profile run`.
 
     loading: where its batches come from. inputs: drawn ones on the host, for a model that takes no
     images. again: whether the data begin anew when they end; a pass may be of any length then.
+    stand_in: as of `training.learning`.
     Raises LoadFailed of kind `window_not_filled` where one pass over the data is known to be too
     short, and where the data are of another kind than the model's inputs.
     """
     assert isinstance(asked.data, Data), "a training has data"
     data = asked.data
-    notes = [] if data.kind == "callable" else training.stand_in(module)
+    notes: list[str] = []
     drawn = training.sample(module, inputs, batch=batch)
     fresh, count = _source(data, drawn, asked, loading=loading, batch=batch, notes=notes)
     if not again and count is not None and count < asked.warmup + asked.steps:
@@ -97,7 +99,9 @@ def of_training(
         again=again,
         ended=lambda done: unfilled(done, asked, batch=batch),
     )
-    learn = training.learning(module, None, autocast=asked.autocast, device=device)
+    learn = training.learning(
+        module, None, autocast=asked.autocast, device=device, stand_in=stand_in, notes=notes
+    )
     takes = loading.takes(data)
     unused = [each for each in ("workers", "imgsz") if each not in takes or not asked.imgsz]
     return Pipeline(
@@ -227,14 +231,32 @@ def _source(
 
 
 def _counted(batches: Iterable[Any], data: Data, batch: int) -> Iterator[Any]:
-    """Yield the batches of a function, each of as many items as every figure counts on."""
-    for each in batches:
-        sizes = {len(leaf) for leaf in outputs.leaves(each) if leaf.ndim}
-        if len(sizes) == 1 and sizes != {batch}:
-            size = sizes.pop()
+    """Yield the batches of a function, each of as many items as every figure counts on.
+
+    A smaller one that comes after whole ones is what is left at the end of a pass, as loaders yield
+    it, and ends it.
+    """
+    for index, each in enumerate(batches):
+        size = _items(each)
+        if size is None or size == batch:
+            yield each
+        elif size < batch and index:
+            return
+        else:
             what = f"{data.reference} yields a batch of {size}, and --batch is {batch}"
             raise LoadFailed("bad_data", what, f"--batch {size}")
-        yield each
+
+
+def _items(batch: Any) -> int | None:
+    """Return how many items go into the model: its leading axis; None where it has none.
+
+    A target may have another length, as boxes of all images in one table do.
+    """
+    if isinstance(batch, Mapping):
+        batch = [each for name, each in batch.items() if name != "target"]
+    elif isinstance(batch, tuple | list) and len(batch) == 2:
+        batch = batch[0]
+    return next((len(leaf) for leaf in outputs.leaves(batch) if leaf.ndim), None)
 
 
 def _placed(given: Any, *, device: str) -> Batch:

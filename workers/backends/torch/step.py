@@ -5,12 +5,21 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from farm.schema import WeightSpread
-from workers.backends import LayerAsk, LayerPass, LoadFailed, NotOffered, StepFacts, TraceAsk
+from workers.backends import (
+    LayerAsk,
+    LayerPass,
+    LoadFailed,
+    NotOffered,
+    StageAsk,
+    StepFacts,
+    TraceAsk,
+)
 from workers.backends.torch import cost, layers, outputs, pools, precision, tracing, weights
 from workers.backends.torch.calling import Made, is_module
 from workers.backends.torch.compiling import TorchCompiles
 from workers.backends.torch.cuda import TorchCuda
 from workers.backends.torch.pipeline import Pipeline
+from workers.backends.torch.stages import timed
 from workers.record import CostReading, TraceReading
 
 if TYPE_CHECKING:
@@ -131,6 +140,16 @@ class TorchStep:
             accelerator=self.accelerator,
             restart=feed.restart if feed is not None else lambda: None,
         )
+
+    def stages(self, asked: StageAsk) -> dict[str, list[int]]:
+        found = timed(
+            self._pipeline.stages,
+            asked.iterations,
+            clock=asked.clock,
+            sync=self.sync,
+            progress=lambda done: asked.progress("stages", done),
+        )
+        return {name: list(times) for name, times in found.items()}
 
     def weights(self) -> WeightSpread:
         found = weights.spread(self._whole_module())

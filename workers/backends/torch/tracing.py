@@ -1,4 +1,4 @@
-"""One session of torch's profiler over the stages of a step, and their times without it.
+"""One session of torch's profiler over the stages of a step.
 
 The trace holds host and device activity, no stacks, no shapes and no memory: those slow a step down
 several times over. One iteration is traced before the window, since a profiler loses kernels while
@@ -38,23 +38,13 @@ def take(
     then.
     """
     sync = None if accelerator is None else accelerator.synchronize
-    count, taken_ns = 0, array("q")
-    if asked.iterations:
-        made = _Making(stages, asked, sync=sync, on_gpu=accelerator is not None, restart=restart)
-        count, taken_ns = _within_limit(made, asked)
-    apart = chain.timed(
-        stages,
-        asked.timed,
-        clock=asked.clock,
-        sync=sync,
-        progress=lambda done: asked.progress("trace", done),
-    )
+    made = _Making(stages, asked, sync=sync, on_gpu=accelerator is not None, restart=restart)
+    count, taken_ns = _within_limit(made, asked)
     return TraceReading(
         wanted=asked.iterations,
         iterations=count,
         traced_ns=list(taken_ns),
-        stages_ns={name: list(times) for name, times in apart.items()},
-        trace_bytes=asked.file.stat().st_size if count else 0,
+        trace_bytes=asked.file.stat().st_size,
     )
 
 
@@ -109,6 +99,7 @@ class _Making:
             self._run()
             if self._sync is not None:
                 self._sync()
+        self._asked.progress("trace", 1)
         try:
             _export(session, file)
             return file.stat().st_size
@@ -132,10 +123,11 @@ class _Making:
         taken_ns = array("q")
         self._restart()
         with _quiet(), session:
-            for _ in range(before):  # in the last of them the profiler starts
+            for done in range(before):  # in the last of them the profiler starts
                 self._run()
                 if self._sync is not None:
                     self._sync()
+                asked.progress("trace", done + 1)
                 session.step()
             began = clock()
             for done in range(count):

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 _MOMENTUM = 0.9
+_STAND_IN = (
+    "it brings no loss, and its data none that fits: the mean square of its output stands in"
+)
 
 
 class Batch(NamedTuple):
@@ -52,21 +55,21 @@ def sample(module: "nn.Module", inputs: Mapping[str, Any], *, batch: int) -> Bat
     return Batch(args, named, [box] * batch)
 
 
-def stand_in(module: "nn.Module") -> list[str]:
-    """Return what is to be said of a module that is trained without a loss of its own."""
-    if callable(getattr(module, "loss", None)):
-        return []
-    return ["it brings no loss: without a target it is trained on the mean square of its output"]
-
-
 def learning(
-    module: "nn.Module", given: Batch | None, *, autocast: str, device: str
+    module: "nn.Module",
+    given: Batch | None,
+    *,
+    autocast: str,
+    device: str,
+    stand_in: bool,
+    notes: list[str],
 ) -> list[Stage]:
     """Return forward, backward and optimiser of this module, which is set to train.
 
     given: what every step runs on, None where a stage before hands over a batch. autocast: the
-    dtype of the forward pass, "" for none; float16 gets its loss scaled. Raises LoadFailed if the
-    module has nothing to train.
+    dtype of the forward pass, "" for none; float16 gets its loss scaled. stand_in: whether a model
+    without a loss may be trained on the mean square of its output, of which the notes learn. Raises
+    LoadFailed if the module has nothing to train; its first step does where no loss fits.
     """
     import torch
 
@@ -74,7 +77,7 @@ def learning(
     if not weights:
         raise LoadFailed("unsupported", "the model has no parameter to train")
     optimizer = torch.optim.SGD(weights, lr=0.0, momentum=_MOMENTUM)
-    loss_of = _loss(module)
+    loss_of = _loss(module, stand_in=stand_in, notes=notes)
     scaler = _scaler(device) if autocast == "float16" else None
 
     def forward(batch: Batch | None) -> "Tensor":
@@ -122,40 +125,73 @@ def _scaler(device: str) -> "torch.amp.GradScaler":
     return torch.amp.GradScaler(device.partition(":")[0])
 
 
-def _loss(module: "nn.Module") -> Callable[[Any, Any], "Tensor"]:
-    """Return the model's own loss, else one that fits what it returns.
+def _loss(
+    module: "nn.Module", *, stand_in: bool, notes: list[str]
+) -> Callable[[Any, Any], "Tensor"]:
+    """Return the model's own loss, else one that fits what it returns and its target.
 
-    Classes get a cross entropy, a target of the output's shape the squared error, and an output
-    without a target its mean square: whatever the loss says, its gradient goes through the model.
+    stand_in: whether the mean square of the output may stand for a loss where nothing fits, which
+    is a note then: whatever the loss says, its gradient goes through the model.
     """
     own = getattr(module, "loss", None)
     if callable(own):
         learns: _Learns = module  # type: ignore[assignment]
         return learns.loss
-    return _fitting_loss
+
+    def fitting(raw: Any, target: Any) -> "Tensor":
+        import torch
+
+        said = getattr(raw, "loss", None)
+        if isinstance(said, torch.Tensor):  # a model that was given its labels
+            return said
+        leaves = [
+            each
+            for each in outputs.leaves(raw)
+            if outputs.is_tensor(each) and each.is_floating_point()
+        ]
+        if not leaves:
+            raise LoadFailed("unsupported", "the model returns no number to train it by")
+        found = _of_target(leaves[0], target) if isinstance(target, torch.Tensor) else None
+        if found is not None:
+            return found
+        if not stand_in:
+            raise _unfit(leaves[0], target)
+        if _STAND_IN not in notes:
+            notes.append(_STAND_IN)
+        return torch.stack([each.float().square().mean() for each in leaves]).sum()
+
+    return fitting
 
 
-def _fitting_loss(raw: Any, target: Any) -> "Tensor":
-    import torch
+def _of_target(output: "Tensor", target: "Tensor") -> "Tensor | None":
+    """Return the loss of an output against a target, None where none fits the two.
+
+    Whole numbers without the axis of the classes are classes, of an item or of each of its pixels;
+    a target of the output's own shape is a value for each number.
+    """
     from torch.nn import functional
 
-    said = getattr(raw, "loss", None)
-    if isinstance(said, torch.Tensor):  # a model that was given its labels
-        return said
-    leaves = [
-        each for each in outputs.leaves(raw) if outputs.is_tensor(each) and each.is_floating_point()
-    ]
-    if not leaves:
-        raise LoadFailed("unsupported", "the model returns no number to train it by")
-    first = leaves[0]
-    if isinstance(target, torch.Tensor) and target.shape == first.shape:
-        return functional.mse_loss(first.float(), target.float())
-    if isinstance(target, torch.Tensor) and _is_class(target, first):
-        return functional.cross_entropy(first.float(), target)
-    return torch.stack([each.float().square().mean() for each in leaves]).sum()
+    classes = (output.shape[0], *output.shape[2:]) if output.ndim > 1 else ()
+    if not target.is_floating_point() and not target.is_complex() and target.shape == classes:
+        return functional.cross_entropy(output.float(), target.long())
+    if target.shape == output.shape:
+        return functional.mse_loss(output.float(), target.float())
+    return None
 
 
-def _is_class(target: "Tensor", output: "Tensor") -> bool:
+def _unfit(output: "Tensor", target: Any) -> LoadFailed:
+    """Return the failure of a model without a loss whose data do not tell one either."""
     import torch
 
-    return target.dtype == torch.int64 and target.ndim == 1 and output.ndim == 2
+    shapes = f"it returns {list(output.shape)}"
+    if isinstance(target, torch.Tensor):
+        dtype = str(target.dtype).removeprefix("torch.")
+        shapes += f", and the target is {dtype} {list(target.shape)}"
+    else:
+        shapes += ", and its data yield no target"
+    return LoadFailed(
+        "experimental",
+        f"the model brings no `loss`, and none fits: {shapes}",
+        "give it a `loss(output, target)`; or --allow-experimental trains it on the mean square of "
+        "its output",
+    )

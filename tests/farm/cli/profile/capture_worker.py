@@ -6,8 +6,8 @@ from typing import Any
 
 from farm import once, schema
 from farm.cli.profile import capture_pass, capturing
-from farm.cli.profile.capture_job import Words
 from farm.cli.profile.capture_pass import Taken as Result
+from farm.cli.profile.capture_words import Words
 from farm.schema import Asked
 from tests.farm import make
 from tests.farm.trace import captures, g8
@@ -54,7 +54,8 @@ def words(kind: str = "infer", *given: str) -> Words:
     device = () if any(each.startswith("--device") for each in given) else ("--device", "cpu")
     verb = capturing.run if kind == "run" else capturing.infer
     data = ("synthetic",) if kind == "run" and not given[:1] else ()
-    with verb.make_context(kind, [*data, *given, *device]) as ctx:
+    names = ["-h", "--help"]  # click keeps them with the verb, for whoever asks next
+    with verb.make_context(kind, [*data, *given, *device], help_option_names=names) as ctx:
         return capturing.words(ctx)
 
 

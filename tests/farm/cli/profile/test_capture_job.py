@@ -204,7 +204,7 @@ def test_the_images_are_those_of_a_file_or_a_folder_else_one_that_comes_along(he
     assert (tuple(paths), (paths[1],), ()) == (
         *(folder.capture.images, one.capture.images, none.capture.images),
     )
-    assert ["pictures", "pictures/b.npy", "sample"] == [
+    assert ["pictures", "pictures/b.npy", None] == [
         each.config["source"] for each in (folder, one, none)
     ]
     assert (480, 640, 3) == images.sample().shape
@@ -348,6 +348,40 @@ def test_a_graph_is_not_trained(here) -> None:
     found = refusal(here, "run", "synthetic", "--weights", "net.onnx")
 
     assert "'net.onnx' cannot be trained" == found.what
+
+
+@pytest.mark.parametrize("shape", [(None, 3, "h", "w"), ("batch", "h", "w", 3), (2, 3, None, None)])
+def test_a_graph_of_images_of_any_size_gets_those_that_were_asked_for(here, shape) -> None:
+    relu = drawn.node("Relu", "x", "y")
+    values = [("x", drawn.FLOAT, shape)], [("y", drawn.FLOAT, shape)]
+    drawn.save(here / "net.onnx", [relu], inputs=values[0], outputs=values[1])
+
+    found = wanted(here, "infer", "--weights", "net.onnx", "--imgsz", "96", "--batch", "2")
+
+    sized = tuple(3 if each == 3 else 96 for each in shape[1:])
+    assert ("batch", *sized) == found.job.workload.inputs.spec["x"].shape
+    assert (96, 96) == (found.capture.imgsz, found.config["imgsz"])
+
+
+@pytest.mark.parametrize("shape", [("batch", "length"), ("batch", None), ("batch", 3, 48, "w")])
+def test_a_graph_that_leaves_open_what_no_option_says_is_measured_in_a_sweep(here, shape) -> None:
+    relu = drawn.node("Relu", "x", "y")
+    values = [("x", drawn.FLOAT, shape)], [("y", drawn.FLOAT, shape)]
+    drawn.save(here / "net.onnx", [relu], inputs=values[0], outputs=values[1])
+
+    found = refusal(here, "infer", "--weights", "net.onnx")
+
+    assert "input 'x' of net.onnx has" in found.what
+    assert "measure it in a sweep, whose `inputs` say it" == found.hint
+
+
+def test_a_graph_is_given_no_images(here) -> None:
+    drawn.mlp(here / "net.onnx")
+    np.save(here / "a.npy", np.zeros((4, 6, 3), np.uint8))
+
+    found = refusal(here, "infer", "a.npy", "--weights", "net.onnx")
+
+    assert "'net.onnx' takes no images here" == found.what
 
 
 def test_a_model_that_takes_no_images_is_given_none(here) -> None:

@@ -149,6 +149,15 @@ def test_a_project_that_cannot_be_written_is_refused_before_anything_is_measured
     assert [] == worker.asked
 
 
+@pytest.mark.seed("S4.32")
+@pytest.mark.parametrize(("kind", "source"), [("detection", "sample"), ("plain", "drawn")])
+def test_without_a_source_the_profile_says_what_ran(here, kind, source) -> None:
+    """The image that comes along is for a detector; others ran on what was drawn."""
+    taken(here, Worker(PLAIN._replace(pipeline=kind)), words("infer"))
+
+    assert source == read(here, "infer/profile.json")["config"]["source"]
+
+
 # ── no profile ───────────────────────────────────────────────────────────────────────────────────
 
 

@@ -270,16 +270,24 @@ def test_a_profiler_that_slowed_the_steps_is_told_in_words() -> None:
     assert "medium\nthe profiler made a step more than 25 % longer" == said(found, "confidence")
 
 
+@pytest.mark.parametrize(("last", "told"), [(10.4, False), (12.0, True)])
+def test_a_mean_that_is_far_from_the_median_is_told_beside_it(last: float, told: bool) -> None:
+    """More than 5 % of it: the steps come in bursts, or one stood still."""
+    found = captures.analysis(Taken(plain_ms=[10.0, 10.0, last], stages_ms=STAGES))
+
+    assert told == ("· mean 10.67 ms" in said(found, "step"))
+
+
 @pytest.mark.seed("S4.28", "S4.29")
 def test_of_several_trials_it_says_what_is_a_mean_and_what_is_of_the_last() -> None:
-    """A median of 3 steps is none of the mean of two trials."""
+    """How many steps each median is of is no fact of all of them."""
     made = [Taken(plain_ms=[ms] * 3, rate=1000 / ms, stages_ms=STAGES) for ms in (10.0, 12.0)]
 
     found = trials.together([captures.analysis(each) for each in made], files=["a", "b"])
 
     assert said(found, "step").startswith(
         "11.00 ms, mean of 2 trials · sample deviation 1.414 ms, n 2\n"  # √2
-        "each the median of 3 plain steps"
+        "each the median of its plain steps\n"
     )
     assert "91.67 images/s · sample deviation 11.79, n 2" == said(found, "throughput")
     assert "numbers are means over the trials" in said(found, "trials")

@@ -228,11 +228,21 @@ def captured(events: list[g8.Event], known: Known) -> Figures:
 
 def test_the_plain_step_of_a_capture_stands_before_the_traced_one() -> None:
     """Shares are those of the traced steps, whose mean is 10 ms."""
-    found = captured(g8.events(), Known(8.0, 20, step_cv=0.03)).metrics
+    found = captured(g8.events(), Known(8.0, 20, wall_ms=160.0, step_cv=0.03)).metrics
 
     assert (8.0, 0.03, "capture") == (found.step_ms, found.step_ms_cv, found.step_ms_source)
     assert (10.0, 0.5) == pytest.approx((found.step_ms_mean, found.gpu_util))
     assert 3.0 == pytest.approx(found.host_overhead_ms)
+
+
+def test_what_the_host_adds_is_of_the_mean_step() -> None:
+    """Of data in bursts the median step has none of the waiting, and nothing would be left."""
+    bursts = Known(8.0, 20, wall_ms=800.0, dataload_ms=32.0, dataload_frac=0.8)
+
+    found = captured(g8.events(), bursts).metrics
+
+    assert (8.0, 32.0) == (found.step_ms, found.dataload_ms)
+    assert 3.0 == pytest.approx(found.host_overhead_ms)  # 40 in all, 5 of them on the GPU
 
 
 def test_a_capture_without_a_plain_step_leaves_that_of_the_trace() -> None:

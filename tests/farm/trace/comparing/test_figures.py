@@ -87,6 +87,15 @@ def test_ms_per_item_is_the_step_over_the_batch() -> None:
     assert (1.0, (0.9, 1.1)) == (pytest.approx(found.value), pytest.approx(found.trials))
 
 
+def test_ms_per_item_is_that_of_the_throughput_where_there_is_one() -> None:
+    """It counts the waiting that the median of steps in bursts has none of: the two rows agree."""
+    found = figure(side(step_ms=10.0, img_per_s=50.0), PER_ITEM)
+    several = figure(side([9.0, 11.0], img_per_s=99.0, img_per_s_trials=[50.0, 100.0]), PER_ITEM)
+
+    assert (20.0, ()) == (found.value, found.trials)
+    assert (15.0, (20.0, 10.0)) == (several.value, several.trials)
+
+
 @pytest.mark.parametrize("batch", [0, -1, True, "8", 2.5, None])
 def test_a_batch_that_counts_nothing_is_unknown(batch: object) -> None:
     assert figures.batch(side(config={"batch": batch})) is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from farm.trace.comparing.figures import IMG_PER_S, PER_ITEM, STEP
-from farm.trace.comparing.leaning import headline, leaning
+from farm.trace.comparing.leaning import headline, leaning, points_apart
 from tests.farm.trace.comparing.sides import compared, made, side
 
 TRIALS = [10.0, 10.1, 10.3]
@@ -80,3 +80,39 @@ def test_two_times_of_traces_have_a_ratio() -> None:
     found = compared(made(), made(0.9))
 
     assert ("step_ms", "none") == (found.headline, found.leaning)
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "rate", "apart"),
+    [
+        (30.0, 200.0, True),  # longer, and more of them in a second
+        (5.0, 50.0, True),
+        (30.0, 30.0, False),
+        (10.1, 101.0, False),  # noise
+        (30.0, 101.0, False),
+        (30.0, None, False),
+    ],
+)
+def test_a_longer_step_with_a_larger_throughput_leans_nowhere(
+    step_ms: float, rate: float | None, apart: bool
+) -> None:
+    before, after = side(step_ms=10.0, img_per_s=100.0), side(step_ms=step_ms, img_per_s=rate)
+
+    found = compared(before, after)
+
+    assert apart == points_apart(before, after)
+    assert apart == any("point apart" in each for each in found.warnings)
+
+
+def test_what_points_apart_leans_nowhere_though_its_trials_do() -> None:
+    """The median of steps that come in bursts has none of the waiting."""
+    rates = {"img_per_s": 100.0, "img_per_s_trials": [99.0, 101.0]}
+    before = side([10.0, 10.01, 10.02], **rates)
+    worse = side(
+        [30.0, 30.01, 30.02], **rates | {"img_per_s": 30.0, "img_per_s_trials": [29.0, 31.0]}
+    )
+    apart = side(
+        [30.0, 30.01, 30.02], **rates | {"img_per_s": 200.0, "img_per_s_trials": [199.0, 201.0]}
+    )
+
+    assert ["worse", "none"] == [compared(before, each).leaning for each in (worse, apart)]

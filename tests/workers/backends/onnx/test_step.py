@@ -7,7 +7,7 @@ from onnx import TensorProto
 from farm.schema import Tensor
 from tests.farm.graphs import drawn
 from tests.farm.graphs.drawn import FLOAT, INT64, node
-from workers.backends import LoadFailed, NotOffered, TraceAsk
+from workers.backends import LoadFailed, NotOffered, StageAsk, TraceAsk
 
 X = {"x": Tensor(shape=("batch", 4))}
 
@@ -58,15 +58,18 @@ def test_a_graph_is_a_forward_pass_that_no_profiler_of_torch_sees(ask, load, tmp
     asked = TraceAsk(
         iterations=1,
         warmup=1,
-        timed=1,
         file=tmp_path / "trace.json",
         limit_bytes=1,
         clock=lambda: 0,
         progress=lambda *_: None,
     )
 
+    alone = StageAsk(iterations=1, clock=asked.clock, progress=asked.progress)
+
     with pytest.raises(NotOffered, match="not_supported: a graph runs outside"):
         step.trace(asked)
+    with pytest.raises(NotOffered, match="not_applicable: a graph has one phase"):
+        step.stages(alone)
 
     assert (("conf", "iou", "max_det", "imgsz"), "plain") == (
         step.facts().unused,

@@ -178,7 +178,8 @@ def test_an_inference_times_all_of_its_runs_and_no_profiler_is_on(measured, load
     )
 
     assert (6, 10) == (profile.latency.n, profile.trace.iterations)
-    assert (None, [10]) == (clean.trace, [len(each) for each in traced.trace.stages_ns.values()])
+    assert (None, {}) == (clean.trace, clean.stages_ns)
+    assert [10] == [len(each) for each in traced.stages_ns.values()]
 
 
 @pytest.mark.seed("S4.36", "S4.46", "S4.51")
@@ -192,7 +193,7 @@ def test_an_inference_of_images_is_told_apart_by_its_stages(measured, tmp_path):
         assert ["preprocess", "forward", "postprocess"] == list(beside.stages_ns)
         assert {10} == {len(each) for each in beside.stages_ns.values()}
         assert ("detection", []) == (beside.pipeline, beside.unused)
-        assert (trace, 10 * trace) == (profile.trace is not None, looked.trace.iterations)
+        assert (trace, trace) == (profile.trace is not None, looked.trace is not None)
         shutil.rmtree(tmp_path / "work")
     assert "not_requested" == profile.null_reasons["trace"]
 

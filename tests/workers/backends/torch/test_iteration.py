@@ -17,6 +17,7 @@ from workers.record import CudaPeaks
 CPU = Place(device="cpu", accelerator=None, cache_bytes=None)
 SYNTHETIC = Data(kind="synthetic", word="synthetic")
 GB = 10**9
+BATCH = training.Batch((torch.ones(2, 3, 4, 4),), {})
 
 
 class Net(nn.Module):
@@ -144,7 +145,7 @@ def test_only_the_instrumented_child_begins_the_data_anew(instruments, runs, ass
         (Net, "synthetic", "file", False, False),
         (Net, "yaml", "file", False, False),
         (Net, "synthetic", "file", True, True),
-        (Net, "callable", "file", False, True),
+        (Net, "callable", "file", False, False),
         (Loses, "synthetic", "file", False, True),
         (Net, "synthetic", "zoo", False, True),
     ],
@@ -158,16 +159,23 @@ def test_a_model_of_a_person_is_not_trained_on_a_stand_in_unasked(
         assign(bundle="/here" if source == "file" else ""),
         Capture(data=given, imgsz=32, steps=1, experimental=experimental),
     )
+    stages = dict(of(model(), asked)[1].stages)
 
     if taken:
-        assert "forward" in names(of(model(), asked)[1])
+        assert stages["forward"](BATCH).isfinite()
         return
-    with pytest.raises(LoadFailed, match="brings no `loss`") as caught:
-        of(model(), asked)
-    assert ("experimental", True) == (
-        caught.value.kind,
-        caught.value.hint.startswith("--allow-experimental"),
-    )
+    with pytest.raises(LoadFailed, match="brings no `loss`, and none fits") as caught:
+        stages["forward"](BATCH)
+    assert "experimental" == caught.value.kind
+
+
+def test_a_training_of_a_sweep_may_be_on_a_stand_in(assign):
+    """Its columns say `train`, and its profile has the note."""
+    run, found, _ = of(Net(), as_train(assign(bundle="/here")))
+
+    run()
+
+    assert 1 == len(found.notes)
 
 
 # ── the batch that fits ──────────────────────────────────────────────────────────────────────────
@@ -333,9 +341,10 @@ def test_what_a_capture_found_beside_its_numbers_is_among_the_facts(assign, load
         step()
 
     facts = step.facts()
-    assert (3, ("workers", "imgsz"), "plain", tuple(training.stand_in(nn.Linear(1, 1)))) == (
+    assert (3, ("workers", "imgsz"), "plain") == (
         len(facts.waits_ns),
         facts.unused,
         facts.pipeline,
-        tuple(facts.notes),
     )
+    (note,) = facts.notes
+    assert "the mean square of its output stands in" in note

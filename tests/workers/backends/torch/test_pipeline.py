@@ -86,6 +86,7 @@ def training(module, given, data=OWN, *, inputs=None, batch=2, again=False, step
         device="cpu",
         clock=FakeClock(),
         again=again,
+        stand_in=True,
     )
 
 
@@ -284,6 +285,31 @@ def test_a_batch_of_another_size_than_was_asked_for_is_no_data(made):
     assert ("bad_data", "--batch 3") == (caught.value.kind, caught.value.hint)
 
 
+def test_a_target_may_have_another_length_than_the_batch():
+    """As the boxes of all of its images in one table have."""
+    boxes = torch.ones(7, 6)
+    for made in ((torch.ones(2, 3), boxes), {"x": torch.ones(2, 3), "target": boxes}):
+        assert training(Plain(), Yields(made), OWN, batch=2).feed(None) is made
+
+
+def test_what_is_left_at_the_end_of_a_pass_is_no_batch():
+    """Loaders yield it smaller than the others: no figure may count it as a whole one."""
+    found = training(Plain(), Yields(torch.ones(2), torch.ones(2), torch.ones(1)), OWN, batch=2)
+    found.feed(None), found.feed(None)
+
+    with pytest.raises(LoadFailed, match="one pass over the data is 2 iterations") as caught:
+        found.feed(None)
+    assert "window_not_filled" == caught.value.kind
+
+
+@pytest.mark.parametrize("sizes", [(1,), (2, 3)])
+def test_a_batch_that_is_too_small_at_once_or_too_large_is_no_such_rest(sizes):
+    found = training(Plain(), Yields(*(torch.ones(each) for each in sizes)), OWN, batch=2)
+
+    with pytest.raises(LoadFailed, match=f"yields a batch of {sizes[-1]}, and --batch is 2"):
+        [found.feed(None) for _ in sizes]
+
+
 @pytest.mark.seed("S4.14", "S4.16", "S4.17")
 def test_the_loader_is_told_batch_size_and_processes():
     given = Yields((torch.ones(2), None))
@@ -295,9 +321,8 @@ def test_the_loader_is_told_batch_size_and_processes():
 
 def test_what_a_loader_says_of_itself_is_a_note_once(tmp_path):
     """It says so when the first pass begins, long after the pipeline was made."""
-    found = training(
-        Plain(), Yields(torch.ones(2), says=("too many workers",)), imgsz=32, again=True
-    )
+    pair = (torch.ones(2), torch.ones(2))
+    found = training(Plain(), Yields(pair, says=("too many workers",)), imgsz=32, again=True)
     assert [] == list(found.notes)
 
     for _ in range(3):

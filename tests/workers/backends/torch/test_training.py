@@ -39,14 +39,20 @@ class Returns(nn.Module):
         return self.made(self.layer(x))
 
 
-def loss_of(module, given, *, autocast=""):
+def learns(module, given, *, autocast="", stand_in=True, notes=None):
+    """The stages of a training."""
+    told = [] if notes is None else notes
+    return learning(module, given, autocast=autocast, device="cpu", stand_in=stand_in, notes=told)
+
+
+def loss_of(module, given, **more):
     """The loss of the first step."""
-    (_, forward), *_ = learning(module, given, autocast=autocast, device="cpu")
+    (_, forward), *_ = learns(module, given, **more)
     return forward(None)
 
 
-def step_of(module, given, *, autocast=""):
-    return stages.chained(learning(module, given, autocast=autocast, device="cpu"))
+def step_of(module, given, **more):
+    return stages.chained(learns(module, given, **more))
 
 
 @pytest.fixture
@@ -59,7 +65,7 @@ def x():
 
 
 def test_a_step_is_forward_backward_and_optimiser(x):
-    names = [name for name, _ in learning(Returns(), Batch((x,), {}), autocast="", device="cpu")]
+    names = [name for name, _ in learns(Returns(), Batch((x,), {}))]
 
     assert ["forward", "backward", "optimizer"] == names
 
@@ -80,9 +86,7 @@ def test_a_step_learns_nothing_and_leaves_no_gradient(x):
 def test_the_optimiser_does_its_work_all_the_same(x):
     """It gets gradients and keeps moments of them, as one that learns."""
     module = Returns()
-    (_, forward), (_, backward), (_, optimise) = learning(
-        module, Batch((x,), {}), autocast="", device="cpu"
-    )
+    (_, forward), (_, backward), (_, optimise) = learns(module, Batch((x,), {}))
     kept = optimise.__closure__
 
     loss = backward(forward(None))
@@ -113,7 +117,7 @@ def test_what_a_step_returns_holds_no_graph(x):
 def test_frozen_weights_are_not_trained(x):
     module = Returns()
     module.layer.bias.requires_grad_(False)
-    (_, forward), (_, backward), _ = learning(module, Batch((x,), {}), autocast="", device="cpu")
+    (_, forward), (_, backward), _ = learns(module, Batch((x,), {}))
 
     backward(forward(None))
 
@@ -123,13 +127,13 @@ def test_frozen_weights_are_not_trained(x):
 @pytest.mark.parametrize("module", [nn.ReLU(), nn.Linear(4, 3).requires_grad_(False)])
 def test_a_model_with_nothing_to_train_is_not_supported(module, x):
     with pytest.raises(LoadFailed, match="no parameter to train") as caught:
-        learning(module, Batch((x,), {}), autocast="", device="cpu")
+        learns(module, Batch((x,), {}))
 
     assert "unsupported" == caught.value.kind
 
 
 def test_a_batch_may_come_from_the_stage_before(x):
-    (_, forward), *_ = learning(Returns(), None, autocast="", device="cpu")
+    (_, forward), *_ = learns(Returns(), None)
 
     assert forward(Batch((x,), {})).shape == ()
     assert forward(Batch((), {"x": x})).shape == ()
@@ -147,10 +151,22 @@ def test_a_model_s_own_loss_is_taken_with_its_output_and_its_target(x):
     assert (target, True) == (told, torch.equal(3 * raw.sum(), found))
 
 
-def test_classes_get_a_cross_entropy(x):
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
+def test_classes_get_a_cross_entropy(dtype, x):
+    """Of whatever whole numbers they are."""
     module, target = Returns(), torch.tensor([0, 1, 2, 1, 0])
 
-    found = loss_of(module, Batch((x,), {}, target))
+    found = loss_of(module, Batch((x,), {}, target.to(dtype)), stand_in=False)
+
+    assert torch.equal(functional.cross_entropy(module(x), target), found)
+
+
+def test_classes_of_pixels_get_a_cross_entropy_too(x):
+    """As segmentations have them: the axis of the classes is the second."""
+    module = Returns(lambda y: y.reshape(5, 3, 1, 1).expand(5, 3, 4, 2))
+    target = torch.randint(0, 3, (5, 4, 2))
+
+    found = loss_of(module, Batch((x,), {}, target), stand_in=False)
 
     assert torch.equal(functional.cross_entropy(module(x), target), found)
 
@@ -167,11 +183,43 @@ def test_a_target_of_the_shape_of_the_output_gets_the_squared_error(x):
 def test_an_output_without_a_target_that_fits_gets_its_mean_square(target, x):
     """Of every array that it returned: the gradient goes through all of the model."""
     module = Returns(lambda y: {"a": y, "b": [2 * y, torch.ones(2, dtype=torch.int64)]})
-    y = module.layer(x)
+    y, notes = module.layer(x), []
+    (_, forward), *_ = learns(module, Batch((x,), {}, target), notes=notes)
 
-    found = loss_of(module, Batch((x,), {}, target))
+    found = [forward(None) for _ in range(2)]
 
-    torch.testing.assert_close(y.square().mean() + (2 * y).square().mean(), found)
+    torch.testing.assert_close([y.square().mean() + (2 * y).square().mean()] * 2, found)
+    assert 1 == len(notes)
+    assert "the mean square of its output stands in" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (None, "its data yield no target"),
+        (torch.ones(5, 7), "the target is float32 [5, 7]"),
+        (torch.zeros(5, 2, dtype=torch.int64), "the target is int64 [5, 2]"),
+        (torch.zeros(5, dtype=torch.complex64), "the target is complex64 [5]"),
+    ],
+)
+def test_nothing_stands_in_unasked_for_a_loss_that_fits_nothing(target, told, x):
+    """What its step costs would be that of another training."""
+    notes = []
+
+    with pytest.raises(LoadFailed, match="none fits: it returns \\[5, 3\\]") as caught:
+        loss_of(Returns(), Batch((x,), {}, target), stand_in=False, notes=notes)
+
+    assert ("experimental", []) == (caught.value.kind, notes)
+    assert told in caught.value.message
+    assert "--allow-experimental" in caught.value.hint
+
+
+def test_a_loss_that_fits_is_no_stand_in(x):
+    notes = []
+
+    loss_of(Returns(), Batch((x,), {}, torch.ones(5, 3)), notes=notes)
+
+    assert [] == notes
 
 
 def test_a_model_that_returns_its_loss_is_trained_by_it(x):
@@ -215,9 +263,7 @@ def test_without_autocast_nothing_is_cast(x):
 def test_only_float16_has_its_loss_scaled(dtype, scaled, x):
     """Its small gradients would fade to nothing; the optimiser gets them unscaled."""
     module = Returns()
-    (_, forward), (_, backward), (_, optimise) = learning(
-        module, Batch((x,), {}), autocast=dtype, device="cpu"
-    )
+    (_, forward), (_, backward), (_, optimise) = learns(module, Batch((x,), {}), autocast=dtype)
 
     loss = backward(forward(None))
 

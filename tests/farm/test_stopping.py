@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from farm.embedded import stoppable
+from farm.stopping import stoppable
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -44,6 +44,16 @@ def test_afterwards_signals_mean_what_they_meant(fails: bool) -> None:
         assert fails
 
     assert [_unheard] * 2 == [signal.getsignal(each) for each in SIGNALS]
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    """`nohup farm run …` goes on when its terminal is closed."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with stoppable():
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    assert signal.SIG_IGN is signal.getsignal(signal.SIGHUP)
 
 
 def test_one_inside_the_other_gives_back_what_was_there() -> None:
