@@ -15,7 +15,8 @@ BIN := $(VENV)/bin
 TORCH_INDEX ?=
 PINS := deploy/constraints.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-INSTALL := $(PIP) install --progress-bar off --constraint $(PINS)
+# What is imported is compiled when it is: the rest of it is most of what a new clone would wait for.
+INSTALL := $(PIP) install --progress-bar off --no-compile --constraint $(PINS)
 RUN := $(VENV)/.ready-to-run
 WORK := $(VENV)/.ready-to-work
 PYTEST := $(BIN)/python -m pytest
