@@ -12,7 +12,7 @@ from farm.store import Store, job_key
 # does not fit, does so again.
 MAY_PASS: Final = frozenset(
     (
-        *("crashed", "device_lost", "environment", "host_oom", "poisoned"),
+        *("crashed", "device_lost", "environment", "host_oom", "identity_mismatch", "poisoned"),
         *("store", "timeout", "worker_lost"),
     )
 )

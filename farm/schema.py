@@ -864,7 +864,45 @@ class System(Stored, frozen=True, kw_only=True):
 
 
 class Drivers(Stored, frozen=True, kw_only=True):
+    """cuda_driver: the newest CUDA that the driver takes; absent on a slot without a GPU."""
+
     nvidia: str | None
+    cuda_driver: str | UnsetType | None = UNSET
+
+
+class Mig(Stored, frozen=True, kw_only=True):
+    """A slice of a GPU: its form, and how many of its multiprocessors and GiB it has, `16/132`."""
+
+    profile: str
+    sm_ratio: str | None
+    memory_ratio: str | None
+
+
+class Accelerator(Stored, frozen=True, kw_only=True):
+    """The device that a slot leases. form_factor: of the hardware table. clock_lock_hz: what its
+    clock was set to; sm_max_hz, mem_max_hz: what it may reach. mig: absent for a whole GPU.
+    """
+
+    vendor: Literal["nvidia"]
+    model: str
+    architecture: str | None
+    compute_capability: str | None
+    sm_count: int | None
+    core_count: int | None
+    memory_bytes: int | None
+    memory_bus_bits: int | None
+    form_factor: str | None
+    power_limit_w: int | None
+    power_default_w: int | None
+    sm_max_hz: int | None
+    mem_max_hz: int | None
+    clock_lock_hz: int | None
+    ecc: bool | None
+    vbios: str | None
+    gsp_firmware: str | None
+    pcie_gen_max: int | None
+    pcie_width_max: int | None
+    mig: Mig | UnsetType = UNSET
 
 
 class Frameworks(Stored, frozen=True, kw_only=True):
@@ -878,7 +916,11 @@ class Frameworks(Stored, frozen=True, kw_only=True):
 
 
 class Stable(Stored, frozen=True, kw_only=True):
-    """What a number depends on: hashed into `system_id`."""
+    """What a number depends on: hashed into `system_id`.
+
+    accelerators: the leased device alone, absent on a CPU slot, so that a GPU that is not used
+    labels no CPU's result.
+    """
 
     simulated: bool
     virtualization: str | None
@@ -888,10 +930,15 @@ class Stable(Stored, frozen=True, kw_only=True):
     drivers: Drivers
     frameworks: Frameworks
     settings: dict[str, str]
+    accelerators: list[Accelerator] | UnsetType = UNSET
 
 
 class NodeFacts(Stored, frozen=True, kw_only=True):
-    """What says where, and not what: outside `system_id`."""
+    """What says where, and not what: outside `system_id`.
+
+    device_hash: tells this device from its equals, keyed with a salt of the node; absent, as the
+    place on the bus is, on a CPU slot.
+    """
 
     node_id: str
     name: str
@@ -901,6 +948,9 @@ class NodeFacts(Stored, frozen=True, kw_only=True):
     housekeeping_cpus: list[int]
     cgroup_cpus: int | None
     labels: dict[str, str] = {}
+    device_hash: str | UnsetType = UNSET
+    pci_bdf: str | UnsetType | None = UNSET
+    numa_node: int | UnsetType | None = UNSET
 
 
 class SystemCard(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.system_card/v1"):

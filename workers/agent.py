@@ -284,6 +284,8 @@ def _setup(served: Served, *, broker: str, store: str, state: Path, spool: Path)
         spool=str(spool),
         lock_dir=str(served.lock_dir),
         flags=list(served.flags),
+        board=served.board,
+        simulated=served.simulated,
     )
 
 

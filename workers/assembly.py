@@ -25,7 +25,7 @@ from workers import captured, figures, folders, readings, resources
 from workers.record import Record
 
 # Failures that are ours: the job may be measured elsewhere.
-INFRA: Final = frozenset({"environment", "worker_lost", "store"})
+INFRA: Final = frozenset({"environment", "identity_mismatch", "worker_lost", "store"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +33,9 @@ class Attempt:
     """What one try at a job is, before anything is measured.
 
     bundle, npz: where the user's code and input arrays were staged, "" where there are none.
-    passes, instruments, accelerator, output, capture: as of an assignment; without passes the
-    instrumented child is all there is. roofs: measured peaks of this system, None while nobody
-    took them.
+    passes, instruments, accelerator, device_uuid, output, capture: as of an assignment; without
+    passes the instrumented child is all there is. roofs: measured peaks of this system, None while
+    nobody took them.
     """
 
     order: Order
@@ -59,6 +59,7 @@ class Attempt:
     passes: tuple[Pass, ...] = get_args(Pass)
     instruments: tuple[Instrument, ...] = ()
     accelerator: str = ""
+    device_uuid: str = ""
     output: bool = False
     capture: Capture | UnsetType = UNSET
     roofs: Roofs | None = None

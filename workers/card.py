@@ -7,12 +7,10 @@ private is collected: no host name, address, serial number, user or path.
 import os
 import platform
 import re
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -29,7 +27,10 @@ from farm.schema import (
     SystemCard,
     null_paths,
 )
-from workers.devices import Slot, measuring_settings
+from workers import accelerators
+from workers.devices import Slot
+from workers.environment import measuring_settings
+from workers.gpu import Board, Reading
 from workers.host import Host, cpu_list, number
 
 _CLASS_LENGTH: Final = 64
@@ -68,23 +69,27 @@ def collect(
     name: str = "",
     labels: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
-    simulated: bool = False,
+    facts: Mapping[str, Reading] | None = None,
+    salt: str = "",
     versions: Callable[[str], str] = version,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> SystemCard:
     """Return the card of a slot as it is now, with a reason for everything that could not be had.
 
     name: of the node, by default the first 8 digits of its id. environment: of a child, for the
-    settings that change numbers. versions: as `importlib.metadata.version` of the interpreter that
+    settings that change numbers. facts: of the slot's GPU; salt: of its hash. versions: as
+    `importlib.metadata.version` of the interpreter that
     will measure; no framework is imported.
     """
+    board, told = slot.board, facts or {}
+    made, reasons = accelerators.accelerator(board, told) if board is not None else (None, {})
     stable = Stable(
-        simulated=simulated,
+        simulated=slot.simulated,
         virtualization=_virtualization(host),
         memory_bytes=host.bytes_of("proc/meminfo", "MemTotal:"),
         cpu=_cpu(host, slot),
         os=_system(host),
-        drivers=Drivers(nvidia=driver_version(host)),
+        drivers=_drivers(host, slot, told),
         frameworks=Frameworks(
             python=platform.python_version(),
             torch=_version(versions, "torch"),
@@ -93,6 +98,7 @@ def collect(
             farm_protocol=PROTOCOL_VERSION,
         ),
         settings=measuring_settings(environment or {}),
+        accelerators=UNSET if made is None else [made],
     )
     quota = host.cpu_quota()
     node = NodeFacts(
@@ -104,27 +110,32 @@ def collect(
         housekeeping_cpus=list(slot.housekeeping),
         cgroup_cpus=None if quota is None else int(quota),
         labels=dict(labels or {}),
+        **_on_the_bus(slot, salt),
     )
     plain = msgspec.to_builtins(stable)
     unknown = null_paths({"stable": plain, "node": msgspec.to_builtins(node)})
     return SystemCard(
         system_id=identity.system_id(plain),
-        system_class=system_class(stable),
+        system_class=system_class(stable, board),
         stable=stable,
         node=node,
-        null_reasons={path: _reason(path, host) for path in unknown},
+        null_reasons={path: _reason(path, host, reasons) for path in unknown},
     )
 
 
-def system_class(stable: Stable) -> str:
+def system_class(stable: Stable, board: Board | None = None) -> str:
     """Return the readable class that groups machines: CPU model and leased cores, `epyc-7b13_1c`.
 
-    It matches `[a-z0-9][a-z0-9_-]{0,63}`; `cpu` stands for a model that is unknown, and simulated
-    machines start with `sim-`.
+    Of a GPU it is that of the device and the CPU model, `h100-sxm-80g_epyc-7b13`. It matches
+    `[a-z0-9][a-z0-9_-]{0,63}`; `cpu` stands for a model that is unknown, and simulated machines
+    start with `sim-`.
     """
     words = _EMPTY_WORDS.sub(" ", stable.cpu.model or "")
     slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "cpu"
-    start, end = "sim-" if stable.simulated else "", f"_{stable.cpu.leased_cores}c"
+    start = "sim-" if stable.simulated else ""
+    if board is not None:
+        return f"{start}{accelerators.class_name(board)}_{slug}"[:_CLASS_LENGTH].rstrip("-_")
+    end = f"_{stable.cpu.leased_cores}c"
     room = _CLASS_LENGTH - len(start) - len(end)
     return start + slug[:room].rstrip("-") + end
 
@@ -136,31 +147,22 @@ def driver_version(host: Host) -> str | None:
     return found[1] if found else None
 
 
-def node_id(
-    state: Path,
-    *,
-    environment: Mapping[str, str] = os.environ,
-    random: Callable[[], str] = lambda: secrets.token_hex(16),
-) -> str:
-    """Return the id of this node, 32 hex digits, made at the first call and kept in the folder.
+def _drivers(host: Host, slot: Slot, facts: Mapping[str, Reading]) -> Drivers:
+    if slot.board is None:
+        return Drivers(nvidia=driver_version(host))
+    known = facts.get("nvidia", Reading()).value or driver_version(host)
+    return Drivers(nvidia=known, cuda_driver=facts.get("cuda_driver", Reading()).value)
 
-    A machine without a lasting folder sets FARM_NODE_ID; its hash is the id.
-    """
-    given = environment.get("FARM_NODE_ID", "")
-    if given:
-        return identity.short_hash(given)
-    file = state / "node_id"
-    state.mkdir(parents=True, exist_ok=True)
-    fresh = state / f".node_id.{secrets.token_hex(4)}"
-    if not file.exists():
-        fresh.write_text(random() + "\n")
-        try:
-            os.link(fresh, file)  # unlike a rename it never replaces the id of another starter
-        except FileExistsError:
-            pass
-        finally:
-            fresh.unlink()
-    return file.read_text().strip()
+
+def _on_the_bus(slot: Slot, salt: str) -> dict[str, Any]:
+    """Return where the slot's GPU is, and which one among its equals."""
+    if slot.board is None:
+        return {}
+    return {
+        "device_hash": accelerators.device_hash(slot.board.uuid, salt=salt),
+        "pci_bdf": slot.board.pci_bdf or None,
+        "numa_node": slot.board.numa_node,
+    }
 
 
 def _cpu(host: Host, slot: Slot) -> Cpu:
@@ -260,8 +262,10 @@ def _version(versions: Callable[[str], str], package: str) -> str | None:
         return None
 
 
-def _reason(path: str, host: Host) -> str:
+def _reason(path: str, host: Host, of_gpu: Mapping[str, str]) -> str:
     known = {
+        **{f"stable.accelerators.0.{name}": why for name, why in of_gpu.items()},
+        "stable.drivers.cuda_driver": "not_probed",
         "stable.frameworks.torch": "library_missing",
         "stable.frameworks.numpy": "library_missing",
         "stable.drivers.nvidia": "driver_not_loaded",

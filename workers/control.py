@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from farm.ledger import Slot
 from farm.schema import Device, SystemCard
+from workers.gpu import Board
 
 
 class Setup(Struct, frozen=True, kw_only=True, tag="setup"):
@@ -29,6 +30,8 @@ class Setup(Struct, frozen=True, kw_only=True, tag="setup"):
     spool: str
     lock_dir: str
     flags: list[str]
+    board: Board | None = None
+    simulated: bool = False
 
 
 class Stop(Struct, frozen=True, kw_only=True, tag="stop"):

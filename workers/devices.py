@@ -1,219 +1,186 @@
-"""The slots of this machine: which cores a job is given, and what its process may see.
+"""The slots of this machine: GPUs, MIG slices and CPU slots, and which of them words name.
 
-One CPU slot takes whole physical cores, one thread of each, and leaves one core for housekeeping
-where there are two. Cores are counted after the operator's affinity, cpuset and quota.
+A name is for people: `gpu:0` is the first GPU by its PCI address, as CUDA counts, `mig:0.1` the
+second slice of it. A GPU is pinned, locked and remembered by its UUID, which no reboot changes.
 """
 
-import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from farm.errors import NoResult, Refused, did_you_mean
 from farm.schema import Device
-from workers.host import Host, cpu_list
+from workers import cores
+from workers.gpu import Board
+from workers.host import Host
 
 _SELECTORS: Final = ["all", "cpu", "gpu"]
-_GPU_IDS: Final = ("GPU-", "MIG-", "gpu-", "mig-")
-
-# What a child gets of its parent's environment: names, and beginnings of names.
-_KEPT: Final = frozenset({"PATH", "LANG", "LD_LIBRARY_PATH", "NVIDIA_TF32_OVERRIDE"})
-_KEPT_PREFIXES: Final = (
-    *("CUDA_", "OMP_", "MKL_", "OPENBLAS_"),
-    *("TORCH_", "PYTORCH_", "TRITON_", "NCCL_"),
-)
-_SECRET_WORDS: Final = ("token", "secret", "passw", "credential", "api_key", "access_key")
-_THREAD_COUNTS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-# Kept, but said elsewhere on a card, or no matter of numbers.
-_NOT_SHOWN: Final = {*_THREAD_COUNTS, "PATH", "LANG", "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"}
+_KNOWN: Final = "known: all, cpu, cpu:0, gpu, gpu:0, a UUID, a PCI address, an index"
+_NUMBERED: Final = re.compile(r"(?:gpu|cpu):\d+|mig:\d+\.\d+")
+_UUID: Final = re.compile(r"(?:GPU|MIG)-[0-9A-F-]{2,}", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One device that jobs are pinned to.
 
-    cpus: leased logical CPUs, one per leased physical core, ascending. flags: doubts that hold for
-    every job of the slot.
+    number: among those of its kind. cpus: leased logical CPUs, one per leased physical core,
+    ascending. flags: doubts that hold for every job of the slot. board: of a GPU or slice, None for
+    a CPU slot; place: how its name counts it. simulated: it is not there.
     """
 
     number: int
     cpus: tuple[int, ...]
     housekeeping: tuple[int, ...]
     flags: tuple[str, ...] = ()
+    board: Board | None = None
+    place: str = ""
+    simulated: bool = False
 
     @property
     def name(self) -> str:
-        return f"cpu:{self.number}"
+        return f"cpu:{self.number}" if self.board is None else f"{self.board.kind}:{self.place}"
+
+    @property
+    def key(self) -> str:
+        """What it is remembered and locked by on this machine; it leaves it in no document."""
+        return self.name if self.board is None else self.board.uuid
 
     def device(self, model: str | None) -> Device:
         """Return the device as a profile shows it; model: of the CPU, where it is known."""
-        return Device(name=model or "cpu", slot=self.name, kind="cpu", cpus=list(self.cpus))
+        if self.board is None:
+            return Device(name=model or "cpu", slot=self.name, kind="cpu", cpus=list(self.cpus))
+        named = " ".join(filter(None, (self.board.name, self.board.profile)))
+        return Device(name=named, slot=self.name, kind=self.board.kind, cpus=list(self.cpus))
 
 
 def slots(
-    host: Host, selector: str = "all", *, affinity: Collection[int] | None, count: int = 1
+    host: Host,
+    selector: str = "all",
+    *,
+    affinity: Collection[int] | None,
+    count: int = 1,
+    boards: Sequence[Board] = (),
+    missing: str = "",
+    simulated: bool = False,
 ) -> list[Slot]:
-    """Return the slots that a selector names: `all`, `cpu`, or one as `cpu:0`.
+    """Return the slots that a selector names: `all`, `gpu`, `cpu`, or one of them.
 
     affinity: the logical CPUs that this process may use; None where the system has no such thing.
-    count: CPU slots that share the cores. Raises Refused for words that are no selector, NoResult
-    for a device that is not here; this version serves no GPU, and says how many there are.
+    count: CPU slots that share what the GPUs leave of the cores. boards: the GPUs that may be used;
+    missing: why there are no more. simulated: they stand in for all devices of this machine. Raises
+    Refused for words that are no selector or several devices, NoResult for one that is not here.
     """
     if count < 1:
         raise Refused(f"{count} CPU slots", why="a node serves at least one")
-    wanted = _wanted(selector, host)
-    found = _cpu_slots(_cores(host, affinity), count)
+    is_wanted = _wanted(selector)
+    found = _all(host, affinity, count=0 if simulated else count, boards=boards)
+    if simulated:
+        found = [replace(slot, simulated=True) for slot in found]
     if affinity is None:
         found = [replace(slot, flags=(*slot.flags, "not_pinned")) for slot in found]
-    if wanted is None:
-        return found
-    chosen = [slot for slot in found if slot.number == wanted]
+    chosen = [slot for slot in found if is_wanted(slot)]
     if not chosen:
         served = ", ".join(slot.name for slot in found)
-        raise NoResult(f"no device {selector!r} here", why=f"this node has {served}")
+        has = f"this node has {served}" if served else "this node has none"
+        asks = not (boards or selector.startswith("cpu"))
+        none = f"no GPU here: {missing or 'the driver shows none'}" if asks else ""
+        why = "; ".join(filter(None, (has, none)))
+        hint = "say `cpu`" if any(slot.board is None for slot in found) else ""
+        raise NoResult(f"no device {selector!r} here", why=why, hint=hint)
+    if _UUID.fullmatch(selector) and len(chosen) > 1:
+        names = ", ".join(slot.name for slot in chosen)
+        raise Refused(f"{selector!r} begins the UUIDs of several devices", why=names)
     return chosen
 
 
-def own_affinity() -> set[int] | None:
-    """Return the logical CPUs that this process may use; None on a system that cannot pin."""
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+def visible(boards: Sequence[Board], setting: str | None) -> list[Board]:
+    """Return the boards that CUDA_VISIBLE_DEVICES leaves, in the order of their PCI addresses.
 
-
-def core_names(host: Host, cpus: Collection[int]) -> list[int]:
-    """Return what the physical cores of the CPUs are called in leases, ascending.
-
-    A core is called by its lowest logical CPU, allowed or not, so that two workers which may use
-    different threads of one core still meet at its lock.
+    setting: as the operator gave it, None for no word about it. Like CUDA, it takes UUIDs, their
+    beginnings and indices, and ends at the first word that names nothing.
     """
-    return sorted({min(_siblings(host, cpu), default=cpu) for cpu in cpus})
+    ordered = sorted(boards, key=lambda board: (board.pci_bdf, board.index, board.uuid))
+    if setting is None:
+        return ordered
+    gpus = list(dict.fromkeys(board.parent or board.uuid for board in ordered))
+    kept: set[str] = set()
+    for word in filter(None, map(str.strip, setting.split(","))):
+        named = {
+            board.uuid
+            for board in ordered
+            if board.uuid.startswith(word)
+            or (board.parent and board.parent.startswith(word))
+            or (word.isdecimal() and gpus.index(board.parent or board.uuid) == int(word))
+        }
+        if not named:
+            break
+        kept |= named
+    return [board for board in ordered if board.uuid in kept]
 
 
-def gpu_count(host: Host) -> int:
-    """Return how many GPUs the NVIDIA driver shows; 0 without a driver."""
-    return len(host.names("proc/driver/nvidia/gpus"))
+def _all(
+    host: Host, affinity: Collection[int] | None, *, count: int, boards: Sequence[Board]
+) -> list[Slot]:
+    """Return every slot, GPUs first."""
+    divided = cores.divide(
+        cores.allowed(host, affinity), near=[board.cpus for board in boards], slots=count
+    )
+    keeping = divided.housekeeping
+    places = _places(boards)
+    gpus = [
+        Slot(at, *_leased(share, keeping, board), board=board, place=places[board.uuid])
+        for at, (board, share) in enumerate(zip(boards, divided.gpus, strict=True))
+    ]
+    cpus = [Slot(at, share.cpus, keeping, share.flags) for at, share in enumerate(divided.slots)]
+    return gpus + cpus
 
 
-def child_environment(
-    parent: Mapping[str, str],
-    *,
-    threads: int,
-    folder: Path,
-    cache: Path | None = None,
-    accelerator: str = "",
-) -> dict[str, str]:
-    """Return the whole environment of a child on a CPU slot: an allow-list, and what pins it.
-
-    folder: private to the child, its HOME and TMPDIR. cache: of the slot, for compiled code; in the
-    folder, hence cold, if None. Names that look like a secret are dropped even if they are allowed.
-    accelerator: `cuda` or `cuda:N` for a child that sees the GPUs that its parent was given
-    (S1.21); "" for one that sees none.
-    """
-    kept = {name: value for name, value in parent.items() if _is_kept(name)}
-    store = cache if cache is not None else folder / "cache"
-    return {
-        **kept,
-        **dict.fromkeys(_THREAD_COUNTS, str(threads)),
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        **_visible(parent, accelerator),
-        "HOME": str(folder),
-        "TMPDIR": str(folder),
-        "XDG_CACHE_HOME": str(store),
-        "TORCHINDUCTOR_CACHE_DIR": str(store / "inductor"),
-        "TRITON_CACHE_DIR": str(store / "triton"),
-        "HF_HUB_OFFLINE": "1",
-    }
+def _leased(
+    share: cores.Share, keeping: tuple[int, ...], board: Board
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...]]:
+    """A slice beside others shares memory bandwidth with them: no profile of it is quiet."""
+    flags = (*share.flags, "busy_siblings") if board.has_siblings else share.flags
+    return share.cpus, keeping, flags
 
 
-def _visible(parent: Mapping[str, str], accelerator: str) -> dict[str, str]:
-    """Return what says which GPUs the child sees: none, or those that its parent was given."""
-    if not accelerator:
-        return {"CUDA_VISIBLE_DEVICES": ""}
-    given = parent.get("CUDA_VISIBLE_DEVICES")
-    return {} if given is None else {"CUDA_VISIBLE_DEVICES": given}
+def _places(boards: Sequence[Board]) -> Mapping[str, str]:
+    """Return how each board is counted: GPUs one after the other, slices within theirs."""
+    gpus: list[str] = []
+    slices: dict[str, int] = {}
+    found = {}
+    for board in boards:
+        gpu = board.parent or board.uuid
+        if gpu not in gpus:
+            gpus.append(gpu)
+        at = slices[gpu] = slices.get(gpu, -1) + 1
+        found[board.uuid] = f"{gpus.index(gpu)}.{at}" if board.parent else f"{gpus.index(gpu)}"
+    return found
 
 
-def measuring_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a child that change its numbers: what a system card shows of it.
-
-    Thread counts and device visibility are stated elsewhere; a value that holds a path stays out,
-    because it may name a person.
-    """
-    return {
-        name: value
-        for name, value in sorted(environment.items())
-        if _is_kept(name) and name not in _NOT_SHOWN and "/" not in value
-    }
-
-
-def _is_kept(name: str) -> bool:
-    lower = name.lower()
-    allowed = name in _KEPT or name.startswith(_KEPT_PREFIXES)
-    return allowed and not any(word in lower for word in _SECRET_WORDS)
-
-
-def _wanted(selector: str, host: Host) -> int | None:
-    """The number of one CPU slot, or None for every one."""
-    if selector in ("all", "cpu"):
-        return None
-    kind, _, index = selector.partition(":")
-    if kind == "cpu" and index.isdecimal():
-        return int(index)
-    is_address = selector.count(":") >= 1 and selector[:1].isdecimal()
-    if kind == "gpu" or selector.isdecimal() or is_address or selector.startswith(_GPU_IDS):
-        count = gpu_count(host)
-        seen = f"{count} NVIDIA GPU{'s' if count != 1 else ''} here" if count else "no GPU here"
-        raise NoResult(
-            f"no device {selector!r} to serve",
-            why=f"this version serves CPU slots; there {'are' if count > 1 else 'is'} {seen}",
-            hint="say `cpu`",
-        )
+def _wanted(selector: str) -> Callable[[Slot], bool]:
+    """Return what tells whether a slot is meant."""
+    if selector == "all":
+        return lambda slot: True
+    if selector in ("cpu", "gpu"):
+        return lambda slot: (slot.board is None) == (selector == "cpu")
+    if _NUMBERED.fullmatch(selector):
+        return lambda slot: slot.name == selector
+    if selector.isdecimal():
+        return lambda slot: slot.board is not None and slot.place.partition(".")[0] == selector
+    word = selector.lower()
+    if _ADDRESS.fullmatch(selector):
+        return lambda slot: slot.board is not None and _address(slot.board).endswith(word[-7:])
+    if _UUID.fullmatch(selector):
+        return lambda slot: slot.board is not None and slot.board.uuid.lower().startswith(word)
     raise Refused(
         f"unknown device selector {selector!r}",
-        why="known: all, cpu, cpu:0, gpu",
+        why=_KNOWN,
         hint=did_you_mean(selector, _SELECTORS),
     )
 
 
-def _cores(host: Host, affinity: Collection[int] | None) -> list[int]:
-    """The first allowed CPU of each physical core; as many as the quota grants, at least one."""
-    online = set(cpu_list(host.text("sys/devices/system/cpu/online") or ""))
-    allowed = set(affinity) if affinity is not None else online or set(range(os.cpu_count() or 1))
-    for limit in (online, set(host.cpuset() or ())):
-        # An empty set says nothing, and a disjoint one belongs to another view of the machine.
-        allowed = allowed & limit or allowed
-    first: dict[int, int] = {}
-    for cpu in sorted(allowed):
-        first.setdefault(core_names(host, [cpu])[0], cpu)
-    found = sorted(first.values())
-    quota = host.cpu_quota()
-    return found if quota is None else found[: max(1, int(quota))]
-
-
-def _siblings(host: Host, cpu: int) -> list[int]:
-    """The threads of the CPU's core; none where the topology is hidden: each CPU is then a core."""
-    folder = f"sys/devices/system/cpu/cpu{cpu}/topology"
-    for name in ("core_cpus_list", "thread_siblings_list"):
-        found = cpu_list(host.text(f"{folder}/{name}") or "")
-        if cpu in found:
-            return found
-    return []
-
-
-def _cpu_slots(cores: list[int], count: int) -> list[Slot]:
-    alone = len(cores) == 1
-    lease = cores if alone else cores[1:]
-    flags: tuple[str, ...] = ("no_housekeeping_core",) if alone else ()
-    if len(lease) < count:
-        flags += ("shared_cores",)  # they take turns by the leases of the cores
-    return [
-        Slot(number, tuple(_share(lease, number, count)), (cores[0],), flags)
-        for number in range(count)
-    ]
-
-
-def _share(cores: list[int], number: int, count: int) -> list[int]:
-    """Neighbouring cores, evenly; all of them where there are fewer cores than slots."""
-    if len(cores) < count:
-        return cores
-    return cores[number * len(cores) // count : (number + 1) * len(cores) // count]
+def _address(board: Board) -> str:
+    return board.pci_bdf.lower()

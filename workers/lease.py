@@ -34,14 +34,15 @@ class Taken(NoResult):
 class Lock:
     """One lock file, held from its making until `release` and the end of every heir.
 
-    fd: inheritable, for `pass_fds`. Raises Taken if somebody else holds it.
+    fd: inheritable, for `pass_fds`. shared: others may hold it too, none of them alone. Raises
+    Taken if somebody else holds it.
     """
 
-    def __init__(self, path: Path, *, what: str, holder: str = "") -> None:
+    def __init__(self, path: Path, *, what: str, holder: str = "", shared: bool = False) -> None:
         self.path = path
         self.fd = _open(path)
         try:
-            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self.fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self.fd)
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
@@ -93,12 +94,13 @@ def lock_directory(
     return own, "user"
 
 
-def slot_lock(device: str, *, directory: Path, holder: str = "") -> Lock:
+def slot_lock(device: str, *, directory: Path, holder: str = "", called: str = "") -> Lock:
     """Take a device for as long as a worker serves it; nobody else can serve it meanwhile.
 
-    Raises Taken if it is served already.
+    called: what people call it. Raises Taken if it is served already.
     """
-    return Lock(directory / f"{_file_name(device)}.slot", what=f"device {device}", holder=holder)
+    what = f"device {called or device}"
+    return Lock(directory / f"{_file_name(device)}.slot", what=what, holder=holder)
 
 
 @contextmanager
@@ -108,24 +110,30 @@ def hold(
     *,
     directory: Path,
     holder: str = "",
+    parent: str = "",
+    called: str = "",
     wait_s: float = WAIT_S,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Lease]:
     """Hold a device and its physical cores for one job, from before its first gate to its last.
 
-    Waits up to wait_s in all; cores ascend, so that no two can wait for each other. Raises Taken
-    if one of them is not free by then, and holds nothing.
+    called: what people call it. parent: the GPU of a slice, which is held with its other slices, so
+    that nobody has the whole of it meanwhile. Waits up to wait_s in all; cores ascend, so that no
+    two can wait for each other. Raises Taken if one of them is not free by then, and holds nothing.
     """
     deadline = clock() + wait_s
-    wanted = [(directory / f"{_file_name(device)}.lease", f"device {device}")]
-    wanted += [(directory / f"core-{core}.lease", f"core {core}") for core in sorted(set(cores))]
+    what = f"device {called or device}"
+    wanted = [(each, what, each == parent) for each in (parent, device) if each]
+    wanted = [(f"{_file_name(name)}.lease", what, shared) for name, what, shared in wanted]
+    wanted += [(f"core-{core}.lease", f"core {core}", False) for core in sorted(set(cores))]
     with ExitStack() as held:
         locks = []
-        for path, what in wanted:
+        for name, what, shared in wanted:
             while True:
                 try:
-                    locks.append(held.enter_context(Lock(path, what=what, holder=holder)))
+                    lock = Lock(directory / name, what=what, holder=holder, shared=shared)
+                    locks.append(held.enter_context(lock))
                     break
                 except Taken:
                     # flock knows no time limit, and a thread that waits in it cannot be called off

@@ -128,6 +128,7 @@ def _child(
             bundle=attempt.bundle,
             npz=attempt.npz,
             accelerator=attempt.accelerator,
+            device_uuid=attempt.device_uuid,
             passes=attempt.passes if index >= 0 else (),
             instruments=attempt.instruments if index < 0 else (),
             capture=attempt.capture,

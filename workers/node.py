@@ -17,17 +17,22 @@ from farm import schema
 from farm.errors import Bad, NoResult, Refused
 from farm.ledger import Slot
 from farm.schema import Device, SystemCard
-from workers import card, devices, lease
+from workers import accelerators, card, cores, devices, ids, lease
+from workers.gpu import Board, Seen
 from workers.host import Host
 
 log = logging.getLogger(__name__)
 
+_NONE: Final = Seen()
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """A device of this node: how the farm knows it, its card, and its lock for life if taken."""
+    """A device of this node: how the farm knows it, its card, and its lock for life if taken.
+
+    board: of a GPU or slice, None for a CPU slot; simulated: it is not there.
+    """
 
     slot: Slot
     device: Device
@@ -36,6 +41,8 @@ class Served:
     flags: tuple[str, ...]
     lock_dir: Path
     lock: lease.Lock | None = None
+    board: Board | None = None
+    simulated: bool = False
 
 
 def offer(
@@ -46,48 +53,82 @@ def offer(
     lock_dir: str,
     count: int,
     host: Host | None = None,
+    seen: Seen = _NONE,
 ) -> list[Served]:
     """Return the devices that the selector names, with their cards.
 
-    state: holds the random id of this node, made when it is missing. Raises Refused for bad words,
-    NoResult if a device is not here.
+    state: holds the random id of this node, made when it is missing. seen: the GPUs of this
+    machine, of which CUDA_VISIBLE_DEVICES may leave some. Raises Refused for bad words, NoResult if
+    a device is not here.
     """
     host = host or Host()
     try:
-        node_id = card.node_id(state)
+        node_id = ids.node_id(state)
     except OSError as error:
         raise _unwritable(state, error) from error
     node = name or node_id[:8]
     if not _NAME.fullmatch(node):
         raise Refused(f"{node!r} is no name of a node", why="letters a-z, digits, - and _")
     directory, scope = lease.lock_directory(Path(lock_dir) if lock_dir else None)
-    found = devices.slots(host, selector, affinity=devices.own_affinity(), count=count)
-    served = []
-    for each in found:
-        made = card.collect(
-            each, host, node_id=node_id, name=node, lease_scope=scope, environment=os.environ
-        )
-        made = _settled(made, state / "cards" / f"{each.number}.json")
-        device = each.device(made.stable.cpu.model)
-        slot = Slot(
-            node=node,
-            slot=each.name,
-            classes=classes(node, each.number, made.system_class),
+    boards = seen.boards
+    if not seen.simulated:
+        boards = devices.visible(boards, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    found = devices.slots(
+        host,
+        selector,
+        affinity=cores.own_affinity(),
+        count=count,
+        boards=boards,
+        missing=seen.why,
+        simulated=seen.simulated,
+    )
+    numbers = ids.numbers(state, [each.key for each in found])
+    return [
+        _served(each, numbers[each.key], host, state, (node, node_id), (directory, scope), seen)
+        for each in found
+    ]
+
+
+def _served(
+    slot: devices.Slot,
+    number: int,
+    host: Host,
+    state: Path,
+    node: tuple[str, str],
+    locks: tuple[Path, lease.Scope],
+    seen: Seen,
+) -> Served:
+    """Return a slot with its card. node: its name and id."""
+    made = card.collect(
+        slot,
+        host,
+        node_id=node[1],
+        name=node[0],
+        lease_scope=locks[1],
+        environment=os.environ,
+        facts=seen.facts.get(slot.key),
+        salt=ids.salt(state),
+    )
+    made = _settled(made, state / "cards" / f"{number}.json")
+    device = slot.device(made.stable.cpu.model)
+    kinds = ["cpu"] if slot.board is None else [*accelerators.class_words(slot.board), "gpu"]
+    return Served(
+        slot=Slot(
+            node=node[0],
+            slot=slot.name,
+            classes=classes(node[0], number, [made.system_class, *kinds]),
             device=device.name,
             system_id=made.system_id,
             system_class=made.system_class,
-        )
-        served.append(
-            Served(
-                slot=slot,
-                device=device,
-                card=made,
-                environment="default",
-                flags=each.flags,
-                lock_dir=directory,
-            )
-        )
-    return served
+        ),
+        device=device,
+        card=made,
+        environment="default",
+        flags=slot.flags,
+        lock_dir=locks[0],
+        board=slot.board,
+        simulated=slot.simulated,
+    )
 
 
 def take(served: Sequence[Served], *, wait: Callable[[lease.Taken], bool]) -> list[Served]:
@@ -101,7 +142,9 @@ def take(served: Sequence[Served], *, wait: Callable[[lease.Taken], bool]) -> li
         try:
             for each in served:
                 name, node = each.device.slot, each.slot.node
-                locks.append(lease.slot_lock(name, directory=each.lock_dir, holder=node))
+                key = name if each.board is None else each.board.uuid
+                lock = lease.slot_lock(key, directory=each.lock_dir, holder=node, called=name)
+                locks.append(lock)
             return [replace(each, lock=lock) for each, lock in zip(served, locks, strict=True)]
         except NoResult as error:
             for lock in locks:
@@ -130,9 +173,13 @@ class Patience:
         return not select.select([self._lifeline], [], [], 0.5)[0]
 
 
-def classes(node: str, number: int, system_class: str) -> list[str]:
-    """Return the queues that a CPU slot hears, the narrowest first (`queue.md` §3)."""
-    return [f"dev.{node}.{number}", f"node.{node}", f"hw.{system_class}", "hw.cpu", "any"]
+def classes(node: str, number: int, hardware: Sequence[str]) -> list[str]:
+    """Return the queues that a slot hears, the narrowest first (`queue.md` §3).
+
+    hardware: the classes of its device, likewise.
+    """
+    of_device = [f"hw.{each}" for each in dict.fromkeys(hardware)]
+    return [f"dev.{node}.{number}", f"node.{node}", *of_device, "any"]
 
 
 def _settled(made: SystemCard, file: Path) -> SystemCard:

@@ -22,7 +22,8 @@ class Assignment(Struct, frozen=True, kw_only=True, tag_field="schema", tag="far
 
     folder: private to this repeat. bundle: the unpacked user code, "" for installed code.
     npz: the input arrays, "" when inputs are generated. cores: logical CPUs, one per core.
-    accelerator: `cuda:N` among the visible ones, "" for the CPU. passes: what a clean child runs;
+    accelerator: `cuda:N` among the visible ones, "" for the CPU. device_uuid: of the GPU that is
+    leased and the only visible one, "" where nobody pins one. passes: what a clean child runs;
     an instrumented one has instruments in their place, and yields no latency. output: keep what
     the step returns, whatever its size, as OUTPUT in the folder. capture: of a pipeline.
     """
@@ -36,6 +37,7 @@ class Assignment(Struct, frozen=True, kw_only=True, tag_field="schema", tag="far
     bundle: str = ""
     npz: str = ""
     accelerator: str = ""
+    device_uuid: str = ""
     passes: tuple[Pass, ...] = ("latency", "throughput", "memory")
     instruments: tuple[Instrument, ...] = ()
     output: bool = False

@@ -21,9 +21,10 @@ from farm.errors import NoResult
 from farm.hardware import Roofs
 from farm.schema import Asked, Device, Order, Profile, SystemCard
 from farm.store import Store
-from workers import lease
+from workers import cores, lease
 from workers.assembly import Attempt
-from workers.devices import child_environment, core_names
+from workers.environment import child_environment
+from workers.gpu import Board
 from workers.host import Host, neighbours
 from workers.launch import Ended, Limits, ignore, launch
 from workers.measure import Interrupted, measure
@@ -35,7 +36,8 @@ class Station:
     """A device of this node, ready to measure; store is None where nothing can be fetched.
 
     flags: doubts that hold for every job of the slot. start: runs one child, as `launch` does.
-    roofs: measured peaks of this system, None while nobody took them.
+    roofs: measured peaks of this system, None while nobody took them. board: the GPU or slice that
+    every child is pinned to, None on a CPU slot; of a simulated one it computes on the CPU.
     """
 
     node: str
@@ -51,6 +53,8 @@ class Station:
     host: Host
     start: Callable[..., Ended] = launch
     roofs: Roofs | None = None
+    board: Board | None = None
+    simulated: bool = False
 
     def measure(
         self,
@@ -75,6 +79,7 @@ class Station:
         """
         folder.mkdir(parents=True, exist_ok=True)
         more = _by_hand(by_hand) if by_hand is not None else self._of_job(order)
+        limits = not more.get("accelerator")
         tried = Attempt(
             order=order,
             run_id=run_id,
@@ -88,16 +93,19 @@ class Station:
             threads=order.effort.threads or len(self.device.cpus),
             environment=self.environment,
             flags=self.flags,
-            memory_limit="rlimit" if sys.platform == "linux" else "none",
+            memory_limit="rlimit" if limits and sys.platform == "linux" else "none",
             queue_s=queue_s,
             farm_version=self.version,
             folder=folder,
             roofs=self.roofs,
             **more,
         )
+        board = self.board
         with lease.hold(
-            self.device.slot,
-            core_names(self.host, self.device.cpus),
+            self.device.slot if board is None else board.uuid,
+            cores.names(self.host, self.device.cpus),
+            called=self.device.slot,
+            parent="" if board is None else board.parent,
             directory=self.lock_dir,
             holder=self.worker,
             sleep=lambda seconds: _wait(seconds, stop_fd, on_progress),
@@ -117,7 +125,14 @@ class Station:
             "bundle": code,
             "npz": npz,
             "instruments": tuple(name for name, asked in wanted.items() if asked),
+            **self._pinned(),
         }
+
+    def _pinned(self) -> dict[str, Any]:
+        """Return what a job of this slot computes on: its GPU, the only one that it sees."""
+        if self.board is None or self.simulated:
+            return {}
+        return {"accelerator": "cuda", "device_uuid": self.board.uuid}
 
     def _staged(self, order: Order) -> tuple[str, str]:
         """Return where the user's code and input arrays lie now, "" where there are none."""
@@ -146,7 +161,10 @@ class Station:
     ) -> tuple[Ended, tuple[str, ...]]:
         effort = asked.effort
         limit = effort.memory_limit_bytes or self.host.memory_to_use() or 0
-        limited = msgspec.structs.replace(effort, memory_limit_bytes=limit)
+        # A driver of a GPU reserves vast ranges of addresses, which a limit would count.
+        limited = msgspec.structs.replace(
+            effort, memory_limit_bytes=0 if asked.accelerator else limit
+        )
         # The model may do what it likes with its home, which is also where it starts; what we keep
         # of the repeat lies beside it.
         home = Path(asked.folder) / "home"
@@ -155,7 +173,11 @@ class Station:
         ended = self.start(
             msgspec.structs.replace(asked, effort=limited),
             environment=child_environment(
-                os.environ, threads=asked.threads, folder=home, accelerator=asked.accelerator
+                os.environ,
+                threads=asked.threads,
+                folder=home,
+                accelerator=asked.accelerator,
+                visible=asked.device_uuid,
             ),
             leases=leases,
             limits=Limits(job_s=effort.timeout_s),

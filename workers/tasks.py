@@ -69,6 +69,8 @@ class SlotWorker:
             card=setup.card,
             environment=setup.environment,
             flags=tuple(setup.flags),
+            board=setup.board,
+            simulated=setup.simulated,
             cache=Path(setup.state) / "cache",
             lock_dir=Path(setup.lock_dir),
             store=self._store,

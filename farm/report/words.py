@@ -56,6 +56,7 @@ FAILURES: Final = {
     "device_lost": "the device was lost",
     "environment": "its environment could not be used",
     "host_oom": "out of memory",
+    "identity_mismatch": "it saw another device than the one leased",
     "model_error": "the model raised an error",
     "nonfinite": "the output is not finite",
     "oom": "out of memory",

@@ -11,7 +11,7 @@ from pathlib import Path
 from farm import models
 from farm.schema import Effort, Inputs, Job, Protocol, Selector, Workload
 from tests.bench.row import Row, compare
-from workers.devices import child_environment
+from workers.environment import child_environment
 from workers.launch import Limits, launch
 from workers.record import Assignment
 

@@ -22,7 +22,7 @@ from farm.hardware import Roofs, Times, bounds, estimate, peaks
 from tests.bench.row import Row, compare
 from tests.workers.known_work import here, p50_ms, work
 from workers import roofs
-from workers.devices import child_environment
+from workers.environment import child_environment
 from workers.roofs import trials
 from workers.station import Station
 

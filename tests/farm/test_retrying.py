@@ -13,6 +13,7 @@ PASSING = [
     "device_lost",
     "environment",
     "host_oom",
+    "identity_mismatch",
     "poisoned",
     "store",
     "timeout",

@@ -15,7 +15,7 @@ from tests.integration.farm_here import Place
 from tests.pressure import skip_under_pressure
 from tests.workers.test_launch import job
 from workers import figures
-from workers.devices import child_environment
+from workers.environment import child_environment
 from workers.launch import Limits, launch
 from workers.record import Assignment
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,21 +60,25 @@ class Place:
         self.server = redis.Redis.from_url(url, decode_responses=True)
         self.agents: list[subprocess.Popen[bytes]] = []
 
-    def start(self, name: str = "n1", **environ: str) -> "subprocess.Popen[bytes]":
-        """Start an agent and return it once its slot is registered."""
-        agent = self.popen(name, **environ)
+    def start(
+        self, name: str = "n1", *, words: Sequence[str] = (), **environ: str
+    ) -> "subprocess.Popen[bytes]":
+        """Start an agent and return it once its slots are registered."""
+        agent = self.popen(name, words=words, **environ)
         self.until(
             lambda: name in [each.name for each in self.ledger.nodes()], f"{name} is not registered"
         )
         return agent
 
-    def popen(self, name: str, *, folder: str = "", **environ: str) -> "subprocess.Popen[bytes]":
-        """Start an agent; folder: of its state, beside that of others."""
+    def popen(
+        self, name: str, *, folder: str = "", words: Sequence[str] = (), **environ: str
+    ) -> "subprocess.Popen[bytes]":
+        """Start an agent; folder: of its state, beside that of others. words: more of its own."""
         at = self.folder / folder
-        words = ["--state-dir", str(at / "state"), "--lock-dir", str(at / "locks")]
+        places = ["--state-dir", str(at / "state"), "--lock-dir", str(at / "locks")]
         with (self.folder / "agent.log").open("ab") as log:
             agent = subprocess.Popen(
-                [FARM_WORKER, "start", *words, "--drain", "60s"],
+                [FARM_WORKER, "start", *places, "--drain", "60s", *words],
                 env={
                     **os.environ,
                     "FARM_BROKER": self.url,

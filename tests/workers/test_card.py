@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from farm import schema
 from farm.schema import SystemCard
-from workers.card import collect, driver_version, node_id, system_class
+from workers.card import collect, driver_version, system_class
 from workers.devices import Slot
 from workers.host import Host
+from workers.ids import node_id
 
 SLOT = Slot(0, (1, 2), (0,))
 CPUINFO = """processor\t: 0
@@ -143,8 +144,8 @@ def test_the_card_of_this_machine_can_be_written() -> None:
     program = (
         "import sys, os\n"
         "from farm import schema\n"
-        "from workers import card, devices, host\n"
-        "here = host.Host(); slot = devices.slots(here, affinity=devices.own_affinity())[0]\n"
+        "from workers import card, cores, devices, host\n"
+        "here = host.Host(); slot = devices.slots(here, affinity=cores.own_affinity())[0]\n"
         "found = card.collect(slot, here, node_id='ab' * 16, lease_scope='user',"
         " environment=os.environ)\n"
         "schema.encode(found)\n"
@@ -263,7 +264,7 @@ def test_a_class_reads_like_the_machine(whole: Any, model: str, expected: str) -
 @given(st.text(max_size=120), st.booleans())
 def test_any_model_gives_a_name_that_queues_accept(model: str, simulated: bool) -> None:
     """The grammar of queue names holds whatever a vendor writes; simulated ones say so."""
-    stable = card(Absent(set()), simulated=simulated).stable
+    stable = msgspec.structs.replace(card(Absent(set())).stable, simulated=simulated)
     cpu = msgspec.structs.replace(stable.cpu, model=model)
     found = system_class(msgspec.structs.replace(stable, cpu=cpu))
 

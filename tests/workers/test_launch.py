@@ -15,7 +15,7 @@ import pytest
 
 from farm.schema import UNSET, Effort, Failure, Inputs, Job, Model, Protocol, Selector, Workload
 from workers import launch as launching
-from workers.devices import child_environment
+from workers.environment import child_environment
 from workers.launch import Ended, Limits, ignore, launch
 from workers.record import Assignment
 from workers.voice import KEPT_BYTES, LONG, Voice

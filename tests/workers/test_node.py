@@ -84,7 +84,8 @@ def test_a_selector_chooses_among_the_slots(node: Node, selector: str, slots: in
 
 def test_a_queue_is_heard_from_the_narrowest_to_the_widest() -> None:
     """`queue.md` §3."""
-    assert ["dev.n.3", "node.n", "hw.c", "hw.cpu", "any"] == classes("n", 3, "c")
+    assert ["dev.n.3", "node.n", "hw.c", "hw.cpu", "any"] == classes("n", 3, ["c", "cpu"])
+    assert ["dev.n.3", "node.n", "hw.c", "any"] == classes("n", 3, ["c", "c"])
 
 
 @pytest.mark.parametrize("name", ["Gpu-1", "a b", "-x", "a/b", "a.b", "x" * 65, "ä", "a\n", "*"])

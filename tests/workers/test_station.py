@@ -16,6 +16,7 @@ from farm.store import LocalStore, NotFound
 from tests.workers import make
 from tests.workers.scripted import Child, order
 from workers import folders, lease
+from workers.gpu import Board
 from workers.host import Host
 from workers.measure import Interrupted
 from workers.station import Station
@@ -133,6 +134,54 @@ def test_the_child_is_told_its_cores_its_folder_and_its_memory(bench: Bench) -> 
     assert ([1], 1) == (child.asked[0].cores, child.asked[0].threads)
     assert str(bench.folder / "repeat-0") == child.asked[1].folder
     assert str(bench.folder / "repeat-0" / "home") == child.environment["HOME"]
+
+
+GPU = Board(uuid="GPU-5a1b", kind="gpu", name="X", pci_bdf="", index=0, memory_bytes=1, sm_count=1)
+SLICE = Board(
+    uuid="MIG-77", kind="mig", name="X", pci_bdf="", index=0, memory_bytes=1, sm_count=1,
+    parent="GPU-5a1b",
+)  # fmt: skip
+
+
+def test_a_child_on_a_gpu_is_pinned_to_it_and_has_no_limit_of_addresses(bench: Bench) -> None:
+    child = Child()
+    found = bench.measure(child, board=GPU)
+
+    assert ("cuda", "GPU-5a1b") == (child.asked[0].accelerator, child.asked[0].device_uuid)
+    assert "GPU-5a1b" == child.environment["CUDA_VISIBLE_DEVICES"]
+    assert (0, "none") == (
+        child.asked[0].effort.memory_limit_bytes,
+        found.execution.memory_limit,
+    )
+
+
+def test_a_child_on_a_gpu_that_is_not_there_computes_on_the_cpu(bench: Bench) -> None:
+    child = Child()
+    bench.measure(child, board=GPU, simulated=True)
+
+    assert ("", "", "") == (
+        child.asked[0].accelerator,
+        child.asked[0].device_uuid,
+        child.environment["CUDA_VISIBLE_DEVICES"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("board", "names"),
+    [(GPU, ["GPU-5a1b.lease"]), (SLICE, ["GPU-5a1b.lease", "MIG-77.lease"])],
+)
+def test_a_gpu_is_held_by_its_uuid_and_a_slice_with_its_gpu(
+    bench: Bench, board: Board, names: list[str]
+) -> None:
+    held: list[str] = []
+    child = Child(
+        during=lambda _: held.extend(each.name for each in bench.station.lock_dir.iterdir())
+    )
+
+    bench.measure(child, board=board)
+
+    assert [*names, "core-1.lease"] == sorted(set(held))
+    assert len(names) + 1 == len(child.leases[0])
 
 
 def test_a_stop_stores_nothing_and_lets_go(bench: Bench) -> None:

@@ -3,9 +3,11 @@
 import os
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from farm.errors import Refused
+
+FAULTS: Final = "faults.json"
 
 if TYPE_CHECKING:
     from farm.settings import Settings
@@ -31,10 +33,25 @@ def places(state_dir: str) -> tuple[Path, "Settings"]:
     return state.absolute(), found
 
 
-def one(state: Path, *, device: str, name: str, lock_dir: str) -> "Served":
+def offered(
+    state: Path, *, selector: str, name: str, lock_dir: str, count: int = 1, fake: str = ""
+) -> "list[Served]":
+    """Return the devices that the selector names; the driver is asked only where one may be a GPU.
+
+    fake: devices that stand in for those of this machine, under the faults that a file of the state
+    folder tells.
+    """
+    from workers.gpu import Seen, look
     from workers.node import offer
 
-    return offer(state, selector=device, name=name, lock_dir=lock_dir, count=1)[0]
+    faults = str(state / FAULTS)
+    is_cpu = selector.partition(":")[0] == "cpu"
+    seen = look(fake=fake, faults=faults) if fake or not is_cpu else Seen()
+    return offer(state, selector=selector, name=name, lock_dir=lock_dir, count=count, seen=seen)
+
+
+def one(state: Path, *, device: str, name: str, lock_dir: str, fake: str = "") -> "Served":
+    return offered(state, selector=device, name=name, lock_dir=lock_dir, fake=fake)[0]
 
 
 def station_of(state: Path, served: "Served", *, store: "Store | None") -> "Station":
@@ -50,6 +67,8 @@ def station_of(state: Path, served: "Served", *, store: "Store | None") -> "Stat
         card=served.card,
         environment=served.environment,
         flags=served.flags,
+        board=served.board,
+        simulated=served.simulated,
         cache=state / "cache",
         lock_dir=served.lock_dir,
         store=store,

@@ -9,7 +9,7 @@ import click
 from farm.errors import Refused
 from workers import talk
 from workers.cli import options
-from workers.cli.places import one, places
+from workers.cli.places import offered, one, places
 
 
 @click.command()
@@ -19,6 +19,7 @@ from workers.cli.places import one, places
 @options.locks
 @options.slots
 @click.option("--drain", default="10m", show_default=True, help="Time for running jobs at the end.")
+@options.fake
 @options.json
 def start(
     devices: str,
@@ -27,13 +28,14 @@ def start(
     lock_dir: str,
     cpu_slots: int,
     drain: str,
+    fake: str,
     as_json: bool,
 ) -> None:
     """Serve this machine's devices until stopped; SIGTERM lets running jobs end."""
     import logging
 
     from workers.agent import Agent
-    from workers.node import Patience, offer, take
+    from workers.node import Patience, take
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s agent %(levelname)s %(message)s")
     logging.getLogger(__name__).info("starting")
@@ -44,7 +46,7 @@ def start(
     _check_store(settings.store.value)
     lifeline = 0 if os.environ.get("FARM_LIFELINE") == "stdin" else None
     served = take(
-        offer(state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots),
+        offered(state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots, fake=fake),
         wait=Patience(lifeline),
     )
     agent = Agent(
@@ -69,17 +71,24 @@ def start(
 @options.state
 @options.locks
 @options.slots
+@options.fake
 @options.json
 def devices(
-    devices: str, name: str, state_dir: str, lock_dir: str, cpu_slots: int, as_json: bool
+    devices: str,
+    name: str,
+    state_dir: str,
+    lock_dir: str,
+    cpu_slots: int,
+    fake: str,
+    as_json: bool,
 ) -> None:
     """List the slots of this machine, the cores each leases, and what it takes."""
     import msgspec
 
-    from workers.node import offer
-
     state, _settings = places(state_dir)
-    served = offer(state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots)
+    served = offered(
+        state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots, fake=fake
+    )
     if as_json:
         rows = [msgspec.to_builtins(each.slot) for each in served]
         talk.document(json.dumps({"schema": "farm.devices/v1", "slots": rows}).encode())
@@ -96,14 +105,15 @@ def devices(
 @options.name
 @options.state
 @options.locks
+@options.fake
 @options.json
-def card(device: str, name: str, state_dir: str, lock_dir: str, as_json: bool) -> None:
+def card(device: str, name: str, state_dir: str, lock_dir: str, fake: str, as_json: bool) -> None:
     """Print the system card of a device: what its numbers depend on, nothing private."""
     from farm import schema
 
     _ = as_json
     state, _settings = places(state_dir)
-    served = one(state, device=device, name=name, lock_dir=lock_dir)
+    served = one(state, device=device, name=name, lock_dir=lock_dir, fake=fake)
     talk.document(schema.encode(served.card))
 
 

@@ -133,8 +133,8 @@ class Driver:
             memory_bytes=size,
             sm_count=sms,
             profile=form if alone else part + form,
-            sm_share=sms / whole.sm_count if whole.sm_count else None,
-            memory_share=size / whole.memory_bytes if whole.memory_bytes else None,
+            sm_ratio=f"{sms}/{whole.sm_count}" if whole.sm_count else "",
+            memory_ratio=_in_gib(size, whole.memory_bytes) if whole.memory_bytes else "",
         )
 
     def _cpus(self, gpu: Any, bdf: str) -> Sequence[int]:
@@ -149,6 +149,10 @@ class Driver:
         for gpu in self._gpus.values() if made.value is not None else ():
             self._library.read(("nvmlDeviceRegisterEvents",), gpu, _XID, made.value)
         return made
+
+
+def _in_gib(size: int, whole: int) -> str:
+    return f"{round(size / 2**30)}/{round(whole / 2**30)}"
 
 
 def _bdf(info: Any) -> str:

@@ -68,7 +68,7 @@ def _in_units(name: str, found: Reading) -> Reading:
     if name == "ecc":
         return Reading(bool(value[0]))
     if name == "power_range_w":
-        return Reading([each / 1000 for each in value])
+        return Reading([round(each / 1000) for each in value])
     if name.endswith("_w"):
-        return Reading(value / 1000)
+        return Reading(round(value / 1000))
     return Reading(value * 1_000_000) if name.endswith("_hz") else found

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
 from workers.gpu.record import Board, Reading, State
-from workers.telemetry import Sample
+
+if TYPE_CHECKING:
+    from workers.telemetry import Sample
 
 T = TypeVar("T")
 
@@ -38,11 +40,11 @@ class Found(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Samples(msgspec.Struct, frozen=True):
+class Samples(NamedTuple):
     """What a watched GPU showed. hz: the rate that the probe can keep, which may be a lower one."""
 
     hz: float
-    samples: list[Sample]
+    samples: "list[Sample]"
 
 
 class Probe:
@@ -85,7 +87,11 @@ class Probe:
 
     def samples(self, uuid: str, *, since_ns: int = 0) -> Samples:
         """Return the samples since a moment of CLOCK_MONOTONIC."""
-        return self._ask(Samples, ask="samples", uuid=uuid, since_ns=since_ns)
+        from workers.telemetry import Sample  # it brings numpy along, for windows
+
+        found = self._ask(dict[str, msgspec.Raw], ask="samples", uuid=uuid, since_ns=since_ns)
+        rows = msgspec.json.decode(found["samples"], type=list[Sample])
+        return Samples(msgspec.json.decode(found["hz"], type=float), rows)
 
     def close(self) -> None:
         """End the probe: its input ends, and so does it; one that is stuck is killed."""

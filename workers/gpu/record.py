@@ -26,8 +26,9 @@ class Board(Struct, frozen=True, kw_only=True):
     order, which is neither that of CUDA nor lasting. cpus: the logical CPUs near it, none where
     nobody knows. numa_node: near it, None where the kernel does not say.
 
-    Of a slice: parent is the uuid of its GPU, profile its form, such as `1g.10gb`, and the shares
-    are those of the multiprocessors and the memory of its GPU. has_siblings: it has other slices.
+    Of a slice: parent is the uuid of its GPU, profile its form, such as `1g.10gb`, and the ratios
+    are how many of the multiprocessors and GiB of its GPU it has, as `16/132`, "" where that is not
+    known. has_siblings: there are other slices of its GPU.
     """
 
     uuid: str
@@ -41,8 +42,8 @@ class Board(Struct, frozen=True, kw_only=True):
     numa_node: int | None = None
     parent: str = ""
     profile: str = ""
-    sm_share: float | None = None
-    memory_share: float | None = None
+    sm_ratio: str = ""
+    memory_ratio: str = ""
     has_siblings: bool = False
 
 

@@ -80,8 +80,8 @@ class Simulated:
         row, boost = self._row, _mhz(self._row)
         known = {
             "architecture": row.architecture,
-            "power_limit_w": row.tdp_w,
-            "power_default_w": row.tdp_w,
+            "power_limit_w": _whole(row.tdp_w),
+            "power_default_w": _whole(row.tdp_w),
             "sm_max_hz": boost * 1_000_000 if boost else None,
             "ecc": True,
         }
@@ -183,6 +183,10 @@ def _reading(value: object) -> Reading:
     if value is None:
         return Reading(reason="not_supported")
     return Reading(reason=value) if isinstance(value, str) else Reading(value)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
 
 
 def _mhz(row: Row) -> int | None:

@@ -3,13 +3,13 @@
 import os
 
 from farm.schema import SystemCard
-from workers import card, devices
+from workers import card, cores, devices
 from workers.host import Host
 
 
 def system_card() -> SystemCard:
     """Return the card of this process, on the CPUs that it may use; its node is nobody's."""
-    cpus = tuple(sorted(devices.own_affinity() or range(os.cpu_count() or 1)))
+    cpus = tuple(sorted(cores.own_affinity() or range(os.cpu_count() or 1)))
     return card.collect(
         devices.Slot(number=0, cpus=cpus, housekeeping=()),
         Host(),

@@ -2,7 +2,7 @@
 
 import os
 
-from workers.devices import own_affinity
+from workers.cores import own_affinity
 from workers.profiler.machine import system_card
 
 

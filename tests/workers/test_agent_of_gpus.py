@@ -1,0 +1,75 @@
+"""A real agent of simulated GPUs: jobs of their class, one at a time on each, under their cards."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import UNSET
+
+from farm import schema
+from farm.schema import SystemCard
+from farm.store import LocalStore, card_key
+from tests.workers.test_agent import Place, job
+
+FAKE = ("--fake", "2xH100")
+
+
+@pytest.fixture
+def place(tmp_path: Path, redis_url: str, store: LocalStore) -> Iterator[Place]:
+    made = Place(tmp_path, redis_url, store)
+    yield made
+    made.end()
+
+
+@pytest.mark.redis
+def test_jobs_for_a_gpu_are_measured_on_those_that_stand_in(place: Place) -> None:
+    place.start(words=FAKE)
+    for batch, queue in enumerate(("hw.gpu", "hw.h100", "hw.h100-sxm", "dev.n1.1"), 1):
+        place.submit(job(batch), class_=queue)
+
+    place.until(lambda: place.states() == ["DONE"] * 4, "not completed", seconds=60)
+
+    profiles = place.profiles()
+    assert {"ok"} == {each.status for each in profiles}
+    assert {("gpu", "NVIDIA H100 80GB HBM3")} == {
+        (each.execution.device.kind, each.execution.device.name) for each in profiles
+    }
+    assert {"gpu:0", "gpu:1"} >= {each.execution.device.slot for each in profiles}
+    (pinned,) = [each for each in profiles if each.job.workload.batch == 4]
+    assert "gpu:1" == pinned.execution.device.slot
+    cards = [
+        schema.decode(place.store.get(card_key(each)), SystemCard)
+        for each in {each.card_id for each in profiles}
+    ]
+    assert all(card.stable.simulated for card in cards)
+    assert all(card.stable.accelerators is not UNSET for card in cards)
+
+
+@pytest.mark.redis
+def test_no_job_for_a_cpu_is_taken_by_a_gpu(place: Place) -> None:
+    place.start(words=FAKE)
+    place.submit(job(1), class_="hw.cpu")
+    place.submit(job(2), class_="hw.gpu")
+
+    place.until(lambda: "DONE" in place.states(), "the GPU takes none")
+
+    assert ["DONE", "READY"] == place.states()
+
+
+@pytest.mark.redis
+def test_a_killed_worker_of_a_gpu_costs_the_others_nothing(place: Place) -> None:
+    """N1: it is started again, and its job is measured."""
+    place.start(words=FAKE)
+    place.until(lambda: len(place.pids("workers.tasks")) == 2, "two workers")
+    place.submit(place.hanging(), class_="hw.gpu")
+    child = place.measuring()
+    victim = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
+    (other,) = [each for each in place.pids("workers.tasks") if each != victim]
+
+    os.kill(victim, signal.SIGKILL)
+
+    place.until(lambda: place.states() == ["DONE"], "its job is not measured")
+    assert other in place.pids("workers.tasks")
+    place.until(lambda: len(place.pids("workers.tasks")) == 2, "it is not started again")
