@@ -118,18 +118,20 @@ def _processes(library: Library, handle: Any, *, pid_max: int) -> tuple[list[Pro
 
 
 def _link_errors(library: Library, gpu: Any) -> Reading:
-    """Return the errors of all links that are up, together."""
-    total, seen = 0, Reading(reason="not_supported: no link is up")
+    """Return the errors of all links that are up, together; what cannot be read hides none."""
+    total, is_any_up = 0, False
     for link in range(_LINKS):
         up = library.read(("nvmlDeviceGetNvLinkState",), gpu, link)
+        if up.value is None and up.code in ABSENT and link:
+            break  # there are no more of them
         if up.value is None:
-            return seen if seen.value is not None or up.code not in ABSENT else up
+            return up
         for counter in range(_LINK_ERRORS if up.value == 1 else 0):
             each = library.read(("nvmlDeviceGetNvLinkErrorCounter",), gpu, link, counter)
-            if each.value is not None:
-                total += int(each.value)
-                seen = Reading(total)
-    return seen
+            if each.value is None:
+                return each
+            total, is_any_up = total + int(each.value), True
+    return Reading(total) if is_any_up else Reading(reason="not_supported: no link is up")
 
 
 def _part(whole: Reading, take: Callable[[Any], Any]) -> Reading:
