@@ -42,7 +42,7 @@ ANSWERS: Final = frozenset({"oom", "host_oom", "unsupported"})
 # What each doubt does to a profile (`measurement.md` §8); its validity is the worst effect.
 INVALIDATING: Final = frozenset(
     (
-        *("clock_low", "contended", "foreign_gpu_process", "left_its_cores"),
+        *("clock_low", "contended", "device_fault", "foreign_gpu_process", "left_its_cores"),
         *("recompiling", "suspended", "throttled"),
     )
 )
@@ -741,6 +741,17 @@ class Quality(Stored, frozen=True, kw_only=True):
     neighbours: list[str] = []
 
 
+class GateRow(Stored, frozen=True, kw_only=True):
+    """What a gate found before or after a repeat, from 0; enforced: whether that had an effect."""
+
+    id: str
+    phase: Literal["static", "before", "window", "after"]
+    repeat: int
+    verdict: Literal["ok", "skipped", "unknown", "degraded", "defer", "quarantine"]
+    reason: str = ""
+    enforced: bool = True
+
+
 class Artifact(Stored, frozen=True, kw_only=True):
     key: str
     sha256: str
@@ -778,6 +789,7 @@ class Profile(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.p
     estimate: Estimate | UnsetType | None = UNSET
     bounds: Bounds | UnsetType | None = UNSET
     quality: Quality | UnsetType = UNSET
+    gate: list[GateRow] | UnsetType = UNSET
     artifacts: dict[str, Artifact] = {}
     warnings: list[str] = []
     null_reasons: dict[str, str] = {}

@@ -286,6 +286,8 @@ def _setup(served: Served, *, broker: str, store: str, state: Path, spool: Path)
         flags=list(served.flags),
         board=served.board,
         simulated=served.simulated,
+        fake=served.seen.fake,
+        faults=served.seen.faults,
     )
 
 

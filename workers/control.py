@@ -32,6 +32,8 @@ class Setup(Struct, frozen=True, kw_only=True, tag="setup"):
     flags: list[str]
     board: Board | None = None
     simulated: bool = False
+    fake: str = ""
+    faults: str = ""
 
 
 class Stop(Struct, frozen=True, kw_only=True, tag="stop"):

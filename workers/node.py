@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 class Served:
     """A device of this node: how the farm knows it, its card, and its lock for life if taken.
 
-    board: of a GPU or slice, None for a CPU slot; simulated: it is not there.
+    board: of a GPU or slice, None for a CPU slot. seen: where it was, when nothing else was asked.
     """
 
     slot: Slot
@@ -42,7 +42,11 @@ class Served:
     lock_dir: Path
     lock: lease.Lock | None = None
     board: Board | None = None
-    simulated: bool = False
+    seen: Seen = _NONE
+
+    @property
+    def simulated(self) -> bool:
+        return self.board is not None and self.seen.simulated
 
 
 def offer(
@@ -127,7 +131,7 @@ def _served(
         flags=slot.flags,
         lock_dir=locks[0],
         board=slot.board,
-        simulated=slot.simulated,
+        seen=seen,
     )
 
 

@@ -9,7 +9,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import msgspec
 from farm import bundle, identity, schema
 from farm.errors import NoResult
 from farm.hardware import Roofs
-from farm.schema import Asked, Device, Order, Profile, SystemCard
+from farm.schema import Asked, Device, GateRow, Order, Profile, SystemCard
 from farm.store import Store
 from workers import cores, lease
 from workers.assembly import Attempt
@@ -29,6 +29,7 @@ from workers.host import Host, neighbours
 from workers.launch import Ended, Limits, ignore, launch
 from workers.measure import Interrupted, measure
 from workers.record import Assignment
+from workers.sentry import Sentry, rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,8 @@ class Station:
 
     flags: doubts that hold for every job of the slot. start: runs one child, as `launch` does.
     roofs: measured peaks of this system, None while nobody took them. board: the GPU or slice that
-    every child is pinned to, None on a CPU slot; of a simulated one it computes on the CPU.
+    every child is pinned to, None on a CPU slot; of a simulated one it computes on the CPU. sentry:
+    watches it, None where nobody does.
     """
 
     node: str
@@ -55,6 +57,7 @@ class Station:
     roofs: Roofs | None = None
     board: Board | None = None
     simulated: bool = False
+    sentry: Sentry | None = None
 
     def measure(
         self,
@@ -75,7 +78,7 @@ class Station:
         by_hand: says what runs and where the user's files lie, in place of effort and store.
         folder: of this attempt; repeats that ended there are taken over. on_progress: hears the
         repeat (from 1; 0: the instrumented child), the phase and its iterations. on_output: as of
-        `launch`. Raises Interrupted if stopped.
+        `launch`. Raises Interrupted if stopped, Unfit if the device is not to be measured on now.
         """
         folder.mkdir(parents=True, exist_ok=True)
         more = _by_hand(by_hand) if by_hand is not None else self._of_job(order)
@@ -100,7 +103,7 @@ class Station:
             roofs=self.roofs,
             **more,
         )
-        board = self.board
+        board, seen = self.board, list[GateRow]()
         with lease.hold(
             self.device.slot if board is None else board.uuid,
             cores.names(self.host, self.device.cpus),
@@ -110,11 +113,35 @@ class Station:
             holder=self.worker,
             sleep=lambda seconds: _wait(seconds, stop_fd, on_progress),
         ) as held:
-            return measure(
+            made = measure(
                 tried,
-                run=lambda asked: self._child(asked, held.fds, stop_fd, on_progress, on_output),
+                run=lambda asked: self._watched(
+                    asked,
+                    seen,
+                    lambda: self._child(asked, held.fds, stop_fd, on_progress, on_output),
+                ),
                 now=lambda: datetime.now(UTC),
             )
+        return msgspec.structs.replace(made, gate=seen) if self.sentry is not None else made
+
+    def _watched(
+        self,
+        asked: Assignment,
+        seen: list[GateRow],
+        run: Callable[[], tuple[Ended, tuple[str, ...]]],
+    ) -> tuple[Ended, tuple[str, ...]]:
+        """Run a child between the gates of its device; what they find is a doubt of its repeat."""
+        if self.sentry is None:
+            return run()
+        seen += rows(self.sentry.ready(), repeat=asked.index)
+        self.sentry.watch()
+        ended, others = run()
+        found, flags = self.sentry.closed(ended.record)
+        seen += rows(found, repeat=asked.index)
+        if ended.record is None:
+            return ended, others
+        record = msgspec.structs.replace(ended.record, flags=[*ended.record.flags, *flags])
+        return replace(ended, record=record), others
 
     def _of_job(self, order: Order) -> dict[str, Any]:
         """Return what an attempt at a job runs, and where its staged files lie."""

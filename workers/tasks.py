@@ -21,17 +21,20 @@ import msgspec
 
 from farm import broker, schema
 from farm.errors import FarmError, Unreachable
+from farm.gates import gates
 from farm.ledger import Claim, Held, Ledger
 from farm.schema import Order, Profile
 from farm.store import Denied, StoreError, open_store, place
 from farm.store import Unreachable as Away
 from workers import roofs
 from workers.control import Control, Holding, Listen, Setup, Stop
+from workers.gpu import Probe
 from workers.host import Host
 from workers.launch import Ended, launch
 from workers.leftovers import Leftovers, effort_id
 from workers.measure import Interrupted
 from workers.packing import cause, pack
+from workers.sentry import Sentry, Unfit
 from workers.spool import Parcel, Spool
 from workers.station import Station
 from workers.voice import Voice
@@ -71,6 +74,7 @@ class SlotWorker:
             flags=tuple(setup.flags),
             board=setup.board,
             simulated=setup.simulated,
+            sentry=_sentry(setup),
             cache=Path(setup.state) / "cache",
             lock_dir=Path(setup.lock_dir),
             store=self._store,
@@ -99,6 +103,8 @@ class SlotWorker:
 
     def ticket(self, send: Callable[[dict[str, int]], None]) -> None:
         """Answer one ticket: claim whatever comes first, and send on what others should hear."""
+        if not self._is_fit():
+            return  # a ticket is a hint: others get theirs, and the next tick asks again
         claim = self._ledger.claim(self._slot, owner=self._owner)
         if not isinstance(claim, Claim):
             send(claim)
@@ -113,6 +119,8 @@ class SlotWorker:
             self._serve(claim, voice)
         except Interrupted:
             self._give_up(claim)
+        except Unfit as error:
+            self._unfit(claim, error)
         # The spool takes what we make, so only what a job needs can be away: nothing has begun.
         except (Away, Denied) as error:
             log.warning("%s: put off, %s", claim.key, error)
@@ -134,6 +142,24 @@ class SlotWorker:
                     os.read(self._stop_r, 1)
                     self._stop = None
             self._control.send(Holding())
+
+    def _is_fit(self) -> bool:
+        """Tell if the device may be measured on; while it may not, nothing is claimed."""
+        sentry = self._station.sentry
+        if sentry is None:
+            return True
+        try:
+            sentry.ready()
+        except Unfit as error:
+            log.warning("not fit: %s", error)
+            return False
+        return True
+
+    def _unfit(self, claim: Claim, error: Unfit) -> None:
+        """Hand an entry back for any other device; it was not tried."""
+        log.warning("%s: handed back, %s", claim.key, error)
+        with suppress(Unreachable):
+            self._ledger.finish(claim, state="LATER", cause=f"device: {error}"[:200])
 
     def _give_up(self, claim: Claim) -> None:
         """Say what becomes of an entry whose child was stopped; a lost one is somebody else's."""
@@ -241,6 +267,14 @@ class SlotWorker:
         )
         log.info("%s: %s, %s", claim.key, cause(profile), state)
         self._left.clear(claim)
+
+
+def _sentry(setup: Setup) -> Sentry | None:
+    """Return who watches the GPU of a slot; a simulated one counts as verified hardware."""
+    if setup.board is None:
+        return None
+    probe = Probe(fake=setup.fake, faults=setup.faults)
+    return Sentry(probe, setup.board, gates=gates(enforced=setup.simulated), host=Host())
 
 
 def main(argv: list[str]) -> int:

@@ -1,5 +1,6 @@
 """A real agent of simulated GPUs: jobs of their class, one at a time on each, under their cards."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -73,3 +74,43 @@ def test_a_killed_worker_of_a_gpu_costs_the_others_nothing(place: Place) -> None
     place.until(lambda: place.states() == ["DONE"], "its job is not measured")
     assert other in place.pids("workers.tasks")
     place.until(lambda: len(place.pids("workers.tasks")) == 2, "it is not started again")
+
+
+@pytest.mark.redis
+def test_a_fault_keeps_jobs_away_until_it_has_passed(place: Place) -> None:
+    """The entry stays in the queue, and no attempt is counted."""
+    faults = place.folder / "state" / "faults.json"
+    faults.parent.mkdir()
+    faults.write_text(json.dumps({"*": {"readings": {"utilization_pct": 90}}}))
+    place.start(words=FAKE)
+    place.submit(job(), class_="hw.gpu")
+    log = place.folder / "state" / "logs"
+    place.until(
+        lambda: any("not fit: device_idle" in each.read_text() for each in log.glob("*.log")),
+        "it was not looked at",
+    )
+    assert ["READY"] == place.states()
+
+    faults.unlink()
+
+    place.until(lambda: place.states() == ["DONE"], "not measured afterwards")
+    (profile,), (record,) = place.profiles(), place.records()
+    assert (1, 1) == (profile.attempt, record.attempt)
+    assert profile.gate is not UNSET
+    assert {"ok", "skipped"} >= {each.verdict for each in profile.gate}
+
+
+@pytest.mark.redis
+def test_a_fault_while_a_job_runs_makes_its_profile_no_valid_one(place: Place) -> None:
+    faults = place.folder / "state" / "faults.json"
+    place.start(words=FAKE)
+    place.submit(job(duration_us=50_000), class_="hw.gpu")
+    place.measuring()
+
+    faults.write_text(json.dumps({"*": {"sensors": {"events": 0x40}}}))
+
+    place.until(lambda: place.states() == ["DONE"], "not measured")
+    (profile,) = place.profiles()
+    assert isinstance(profile.quality, schema.Quality)
+    assert "invalid" == profile.quality.validity
+    assert "throttled" in profile.quality.flags

@@ -174,7 +174,8 @@ class Node:
         self.machine, self.folder = machine, folder
 
     def offer(self, *boards: Board, selector: str = "gpu", simulated: bool = False) -> list[Served]:
-        seen = Seen(boards, {each.uuid: FACTS for each in boards}, "", simulated)
+        fake = "2xH100" if simulated else ""
+        seen = Seen(boards, {each.uuid: FACTS for each in boards}, fake=fake)
         return offer(
             self.folder / "state",
             selector=selector,

@@ -24,7 +24,7 @@ def static(state: State | None, found: HostState, *, gates: Gates) -> list[Findi
 
 def before(
     states: Sequence[State] | None,
-    found: HostState,
+    found: HostState | None,
     *,
     gates: Gates,
     on_cpu: bool,
@@ -38,15 +38,11 @@ def before(
     """Return what a repeat would begin with.
 
     states: the last looks at the GPU, none where its driver does not answer, None on a CPU slot.
+    found: the host, None where nobody looked.
     on_cpu: whether the cores themselves are measured. waited_s: for the device to cool down.
     since_ns: errors of the driver count from then. own: processes of ours; names: of all.
     """
-    rules: dict[str, Rule] = {
-        "host_cores": lambda limits: host.host_cores(found, on_cpu, limits),
-        "host_pressure": lambda limits: host.host_pressure(found, on_cpu, limits),
-        "host_memory": lambda limits: host.host_memory(found, limits),
-        "host_disk": lambda limits: host.host_disk(found, limits),
-    }
+    rules = {} if found is None else _of_host(found, on_cpu=on_cpu)
     if states is not None:
         now = states[-1] if states else None
         rules["nvml"] = lambda limits: gpu.nvml(now, hangs, limits)
@@ -83,6 +79,15 @@ def worst(findings: Iterable[Finding]) -> Verdict:
     """Return the worst verdict of those that have an effect, `ok` of none."""
     verdicts = {each.verdict for each in findings if each.enforced} - {"skipped"}
     return next((each for each in reversed(RISING) if each in verdicts), "ok")
+
+
+def _of_host(found: HostState, *, on_cpu: bool) -> dict[str, Rule]:
+    return {
+        "host_cores": lambda limits: host.host_cores(found, on_cpu, limits),
+        "host_pressure": lambda limits: host.host_pressure(found, on_cpu, limits),
+        "host_memory": lambda limits: host.host_memory(found, limits),
+        "host_disk": lambda limits: host.host_disk(found, limits),
+    }
 
 
 def _of_state(

@@ -23,7 +23,7 @@ _MOST_CPUS: Final = 16 * _WORD
 class Driver:
     """The GPUs of this machine; the library stays loaded, and handles are kept.
 
-    Questions about a uuid are of one that `boards` has named.
+    A question about a device that is not known yet looks for it; KeyError where there is none.
     """
 
     def __init__(
@@ -59,23 +59,32 @@ class Driver:
         return list(self._boards.values()), "; ".join(whys)
 
     def facts(self, uuid: str) -> Mapping[str, Reading]:
-        return facts.facts(self._library, self._gpus[uuid])
+        return facts.facts(self._library, self._known(uuid))
 
     def state(self, uuid: str, *, at_ns: int) -> State:
+        gpu = self._known(uuid)
         return states.state(
             self._library,
             self._handles[uuid],
-            self._gpus[uuid],
+            gpu,
             at_ns=at_ns,
             xids=self._xids.get(self._boards[uuid].parent or uuid, []),
             pid_max=number(self._host.text("proc/sys/kernel/pid_max")) or 1 << 22,
         )
 
     def sensors(self, uuid: str) -> Mapping[str, float | int | str]:
-        return live.sensors(self._library, self._gpus[uuid])
+        return live.sensors(self._library, self._known(uuid))
+
+    def _known(self, uuid: str) -> Any:
+        """Return the handle of its GPU: a probe that was started again has none yet."""
+        if uuid not in self._gpus:
+            self.boards()
+        return self._gpus[uuid]
 
     def hear(self) -> None:
         """Take the errors that came since the last time; those of a slice are of its GPU."""
+        if not self._gpus:
+            return
         if self._events is None:
             self._events = self._registered()
         while self._events.value is not None:

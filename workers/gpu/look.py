@@ -10,13 +10,18 @@ from workers.gpu.record import Board, Reading
 class Seen(NamedTuple):
     """The boards, and by their uuid what a card says of each. why: what is missing.
 
-    simulated: they stand in for the devices of this machine.
+    simulated: they stand in for the devices of this machine; fake, faults: as of `Probe`.
     """
 
     boards: Sequence[Board] = ()
     facts: Mapping[str, Mapping[str, Reading]] = {}
     why: str = ""
-    simulated: bool = False
+    fake: str = ""
+    faults: str = ""
+
+    @property
+    def simulated(self) -> bool:
+        return bool(self.fake)
 
 
 def look(*, fake: str = "", faults: str = "", probe: Probe | None = None) -> Seen:
@@ -33,5 +38,5 @@ def look(*, fake: str = "", faults: str = "", probe: Probe | None = None) -> See
             found = asked.boards()
             facts = {board.uuid: asked.facts(board.uuid) for board in found.boards}
         except Hung as error:
-            return Seen(why=f"nvml_hang: {error}", simulated=bool(fake))
-    return Seen(found.boards, facts, found.why, bool(fake))
+            return Seen(why=f"nvml_hang: {error}", fake=fake, faults=faults)
+    return Seen(found.boards, facts, found.why, fake, faults)

@@ -1,0 +1,295 @@
+"""Who watches a GPU: when it is fit, what a repeat left on it, and what its samples show."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from farm.gates import gates
+from tests.workers import make
+from workers.fakes import FakeClock
+from workers.gpu import Hung, Probe, State
+from workers.gpu.probe import Samples
+from workers.gpu.simulated import Simulated
+from workers.host import Host
+from workers.record import Edge, Record
+from workers.sentry import Sentry, Unfit, rows
+from workers.telemetry import Sample
+
+S = 1_000_000_000
+
+
+class Asked:
+    """A probe without a process: its devices are simulated, its samples are what a test says."""
+
+    def __init__(self, boards: Simulated, clock: FakeClock) -> None:
+        self.boards, self.clock = boards, clock
+        self.rates: list[float] = []
+        self.seen: list[Sample] = []
+        self.hung = 0
+
+    def state(self, uuid: str) -> State:
+        if self.hung:
+            raise Hung("it said nothing", in_a_row=self.hung)
+        self.boards.hear()
+        return self.boards.state(uuid, at_ns=self.clock())
+
+    def watch(self, uuid: str, hz: float) -> float:
+        self.rates.append(hz)
+        return hz
+
+    def samples(self, uuid: str, *, since_ns: int = 0) -> Samples:
+        return Samples(10.0, [each for each in self.seen if each.at_ns >= since_ns])
+
+
+class Post:
+    """A sentry at a simulated GPU, and the script of its faults."""
+
+    def __init__(self, folder: Path, *, enforced: bool = True) -> None:
+        self.file, self.clock = folder / "faults.json", FakeClock(now_ns=S)
+        boards = Simulated("1xH100", faults=self.file, clock=self.clock)
+        self.board = boards.boards()[0][0]
+        self.probe = Asked(boards, self.clock)
+        probe: Any = self.probe
+        self.sentry = Sentry(
+            probe,
+            self.board,
+            gates=gates(enforced=enforced),
+            host=Host(folder / "none"),
+            clock=self.clock,
+            sleep=self.clock.sleep,
+        )
+
+    def fault(self, **script: Any) -> None:
+        self.file.write_text(json.dumps({"0": script}))
+
+    def heal(self) -> None:
+        self.file.unlink()
+
+
+@pytest.fixture
+def post(tmp_path: Path) -> Post:
+    return Post(tmp_path)
+
+
+def verdicts(found: Any) -> set[str]:
+    return {each.verdict for each in found}
+
+
+def record(begin_s: float = 10.0, end_s: float = 12.0) -> Record:
+    """The record of a child whose latency pass lay there."""
+    first, last = make.edge(1), make.edge(2)
+    edges = (_at(first, begin_s), _at(last, end_s))
+    return make.record(latency_edges=edges, throughput_edges=None)
+
+
+def _at(edge: Edge, seconds: float) -> Edge:
+    return structs.replace(edge, at_ns=round(seconds * S))
+
+
+def sampled(events: int = 0, *, at_s: float = 11.0) -> list[Sample]:
+    """Samples of a pass from 9 to 13 s, one of them with these events."""
+    return [
+        Sample(
+            at_ns=round(at * S / 10),
+            sm_clock_hz=1.98e9,
+            events=events if at == round(10 * at_s) else 0,
+            sw_power_ns=0,
+            sw_thermal_ns=0,
+            hw_thermal_ns=0,
+            power_brake_ns=0,
+        )
+        for at in range(90, 131)
+    ]
+
+
+# ── before a repeat ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_quiet_device_is_fit_and_every_gate_is_kept(post: Post) -> None:
+    found = post.sentry.ready()
+
+    assert {"ok"} == verdicts(found)
+    kept = rows(found, repeat=2)
+    assert {("before", 2, True)} == {(each.phase, each.repeat, each.enforced) for each in kept}
+    assert {"nvml", "xid", "contention", "temperature"} <= {each.id for each in kept}
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ({"readings": {"ecc_uncorrected": 1}}, "ecc_uncorrected: 1 uncorrected"),
+        (
+            {"processes": [{"pid": 7, "kind": "compute", "used_bytes": 1}]},
+            "contention: on it: pid 7",
+        ),
+        ({"readings": {"utilization_pct": 90}}, "device_idle: it is busy to 90 %"),
+        ({"xids": [79]}, "xid: Xid 79"),
+    ],
+)
+def test_a_device_that_is_not_fit_is_not_measured_on_until_it_is(
+    post: Post, script: dict[str, Any], why: str
+) -> None:
+    post.fault(**script)
+
+    with pytest.raises(Unfit, match=why) as caught:
+        post.sentry.ready()
+    assert {"defer", "quarantine"} & verdicts(caught.value.findings)
+
+    if "xids" not in script:  # that one stays until somebody clears it
+        post.heal()
+        assert {"ok"} == verdicts(post.sentry.ready())
+
+
+def test_on_hardware_that_nobody_has_verified_a_gate_only_says_what_it_saw(tmp_path: Path) -> None:
+    post = Post(tmp_path, enforced=False)
+    post.fault(readings={"ecc_uncorrected": 1})
+
+    found = post.sentry.ready()
+
+    assert "quarantine" in verdicts(found)
+    assert not any(each.enforced for each in found)
+    assert "not_quiet" not in post.sentry.closed(None)[1]
+
+
+def test_a_warm_device_is_waited_for_and_then_measured_with_a_doubt(post: Post) -> None:
+    post.sentry.ready()
+    post.fault(readings={"temperature_c": 60})
+
+    for _ in range(2):
+        with pytest.raises(Unfit, match="temperature: 60"):
+            post.sentry.ready()
+        post.clock.advance(30 * S)
+    found = post.sentry.ready()
+
+    assert "degraded" in verdicts(found)
+    assert "not_quiet" in post.sentry.closed(None)[1]
+
+
+def test_a_driver_that_hangs_is_a_doubt_and_at_the_third_time_a_fault(post: Post) -> None:
+    for post.probe.hung in (1, 2):
+        assert "unknown" in verdicts(post.sentry.ready())
+        assert "not_quiet" in post.sentry.closed(None)[1]
+
+    post.probe.hung = 3
+    with pytest.raises(Unfit, match="hung 3 times"):
+        post.sentry.ready()
+
+
+def test_what_a_driver_always_uses_is_no_left_over_memory(post: Post) -> None:
+    post.fault(readings={"memory_used_bytes": 250 << 20})
+    post.sentry.ready()
+    post.fault(readings={"memory_used_bytes": 300 << 20})
+
+    assert {"ok"} == verdicts(post.sentry.ready())
+
+    post.fault(readings={"memory_used_bytes": 320 << 20})
+    assert "degraded" in verdicts(post.sentry.ready())
+
+
+# ── after it ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_repeat_that_nothing_disturbed_has_no_doubt(post: Post) -> None:
+    post.sentry.ready()
+    post.sentry.watch()
+    post.probe.seen = sampled()
+
+    found, flags = post.sentry.closed(record())
+
+    assert ({"ok"}, [10.0]) == (verdicts(found), post.probe.rates)
+    assert ["clock_unknown"] == flags  # its base clock is in no table
+
+
+@pytest.mark.parametrize(
+    ("script", "flag"),
+    [
+        ({"xids": [79]}, "device_fault"),
+        ({"readings": {"ecc_uncorrected": 1}}, "device_fault"),
+        ({"readings": {"recovery_action": 2}}, "device_fault"),
+        (
+            {"processes": [{"pid": 7, "kind": "compute", "used_bytes": 1}]},
+            "foreign_gpu_process",
+        ),
+        ({"readings": {"nvlink_errors": 3}}, "not_quiet"),
+        ({"processes": "no_permission"}, "not_quiet"),
+        ({"xids": [31]}, "not_quiet"),  # an error of the job, and no fault of the device
+    ],
+)
+def test_a_fault_meanwhile_is_a_doubt_of_the_repeat(
+    post: Post, script: dict[str, Any], flag: str
+) -> None:
+    """No profile that was taken under one looks valid."""
+    post.sentry.ready()
+    post.fault(**script)
+    post.probe.seen = sampled()
+
+    _, flags = post.sentry.closed(record())
+
+    assert [flag] == [each for each in flags if each != "clock_unknown"]
+
+
+def test_an_error_is_held_against_one_repeat_alone(post: Post) -> None:
+    post.sentry.ready()
+    post.fault(xids=[63])
+    post.sentry.closed(record())
+
+    assert {"ok"} == verdicts(post.sentry.ready())
+
+
+def test_a_device_that_broke_in_a_repeat_gets_no_other(post: Post) -> None:
+    """Also where its readings look sound again: somebody has to see to it."""
+    post.sentry.ready()
+    post.fault(xids=[79])
+    post.sentry.closed(record())
+    post.heal()
+
+    with pytest.raises(Unfit, match="Xid 79"):
+        post.sentry.ready()
+
+
+@pytest.mark.parametrize(
+    ("events", "at_s", "expected"),
+    [(0x40, 11.0, "throttled"), (0x40, 9.5, ""), (0x40, 12.5, ""), (0x4, 11.0, "power_capped")],
+)
+def test_what_its_samples_show_within_a_pass_counts_and_no_other(
+    post: Post, events: int, at_s: float, expected: str
+) -> None:
+    """N22: 200 ms of it, anywhere in the window."""
+    post.sentry.ready()
+    post.probe.seen = sampled(events, at_s=at_s)
+
+    _, flags = post.sentry.closed(record())
+
+    assert [*filter(None, [expected])] == [each for each in flags if each != "clock_unknown"]
+
+
+def test_a_pass_without_samples_is_not_taken_for_a_quiet_one(post: Post) -> None:
+    post.sentry.ready()
+
+    _, flags = post.sentry.closed(record())
+
+    assert "throttle_unknown" in flags
+
+
+# ── with a probe of its own ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[Sentry]:
+    with Probe(fake="1xH100", faults=str(tmp_path / "faults.json")) as probe:
+        board = probe.boards().boards[0]
+        yield Sentry(probe, board, gates=gates(enforced=True), host=Host())
+
+
+def test_it_works_through_a_real_probe(real: Sentry, tmp_path: Path) -> None:
+    real.ready()
+    real.watch()
+    (tmp_path / "faults.json").write_text(json.dumps({"*": {"xids": [48]}}))
+
+    _, flags = real.closed(None)
+
+    assert ["device_fault"] == flags
