@@ -82,7 +82,6 @@ class Station:
         """
         folder.mkdir(parents=True, exist_ok=True)
         more = _by_hand(by_hand) if by_hand is not None else self._of_job(order)
-        limits = not more.get("accelerator")
         tried = Attempt(
             order=order,
             run_id=run_id,
@@ -96,7 +95,7 @@ class Station:
             threads=order.effort.threads or len(self.device.cpus),
             environment=self.environment,
             flags=self.flags,
-            memory_limit="rlimit" if limits and sys.platform == "linux" else "none",
+            memory_limit=_limit_of(more),
             queue_s=queue_s,
             farm_version=self.version,
             folder=folder,
@@ -115,10 +114,8 @@ class Station:
         ) as held:
             made = measure(
                 tried,
-                run=lambda asked: self._watched(
-                    asked,
-                    seen,
-                    lambda: self._child(asked, held.fds, stop_fd, on_progress, on_output),
+                run=lambda one: self._watched(
+                    one, seen, lambda: self._child(one, held.fds, stop_fd, on_progress, on_output)
                 ),
                 now=lambda: datetime.now(UTC),
             )
@@ -216,6 +213,11 @@ class Station:
         after = self.host.processes()
         shutil.rmtree(home, ignore_errors=True)
         return ended, tuple(neighbours(before, after, cpus=self.device.cpus, seconds=ended.seconds))
+
+
+def _limit_of(more: dict[str, Any]) -> str:
+    """Return what limits the memory of a child: nothing does on a GPU."""
+    return "rlimit" if not more.get("accelerator") and sys.platform == "linux" else "none"
 
 
 def _by_hand(asked: Asked) -> dict[str, Any]:
