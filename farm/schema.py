@@ -742,7 +742,10 @@ class Quality(Stored, frozen=True, kw_only=True):
 
 
 class GateRow(Stored, frozen=True, kw_only=True):
-    """What a gate found before or after a repeat, from 0; enforced: whether that had an effect."""
+    """What a gate found before or after a repeat; enforced: whether that had an effect.
+
+    repeat: from 0, −1 for the instrumented child.
+    """
 
     id: str
     phase: Literal["static", "before", "window", "after"]

@@ -78,8 +78,7 @@ def collect(
 
     name: of the node, by default the first 8 digits of its id. environment: of a child, for the
     settings that change numbers. facts: of the slot's GPU; salt: of its hash. versions: as
-    `importlib.metadata.version` of the interpreter that
-    will measure; no framework is imported.
+    `importlib.metadata.version` of the interpreter that will measure; no framework is imported.
     """
     board, told = slot.board, facts or {}
     made, reasons = accelerators.accelerator(board, told) if board is not None else (None, {})

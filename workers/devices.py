@@ -131,19 +131,19 @@ def _all(
     keeping = divided.housekeeping
     places = _places(boards)
     gpus = [
-        Slot(at, *_leased(share, keeping, board), board=board, place=places[board.uuid])
+        Slot(
+            at,
+            share.cpus,
+            keeping,
+            # A slice beside others shares the memory's bandwidth: no profile of it is quiet.
+            (*share.flags, "busy_siblings") if board.has_siblings else share.flags,
+            board=board,
+            place=places[board.uuid],
+        )
         for at, (board, share) in enumerate(zip(boards, divided.gpus, strict=True))
     ]
     cpus = [Slot(at, share.cpus, keeping, share.flags) for at, share in enumerate(divided.slots)]
     return gpus + cpus
-
-
-def _leased(
-    share: cores.Share, keeping: tuple[int, ...], board: Board
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...]]:
-    """A slice beside others shares memory bandwidth with them: no profile of it is quiet."""
-    flags = (*share.flags, "busy_siblings") if board.has_siblings else share.flags
-    return share.cpus, keeping, flags
 
 
 def _places(boards: Sequence[Board]) -> Mapping[str, str]:
@@ -172,7 +172,7 @@ def _wanted(selector: str) -> Callable[[Slot], bool]:
         return lambda slot: slot.board is not None and slot.place.partition(".")[0] == selector
     word = selector.lower()
     if _ADDRESS.fullmatch(selector):
-        return lambda slot: slot.board is not None and _address(slot.board).endswith(word[-7:])
+        return lambda slot: slot.board is not None and _is_at(slot.board, word)
     if _UUID.fullmatch(selector):
         return lambda slot: slot.board is not None and slot.board.uuid.lower().startswith(word)
     raise Refused(
@@ -182,5 +182,7 @@ def _wanted(selector: str) -> Callable[[Slot], bool]:
     )
 
 
-def _address(board: Board) -> str:
-    return board.pci_bdf.lower()
+def _is_at(board: Board, word: str) -> bool:
+    """Whether a board is at a PCI address; without a domain it is that of domain 0."""
+    domain = word[:-7].rstrip(":") or "0"
+    return board.pci_bdf == f"{int(domain, 16):04x}:{word[-7:]}"

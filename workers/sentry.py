@@ -69,9 +69,9 @@ class Sentry:
 
         A fault of the device itself forbids all that comes after, until somebody has seen to it.
         """
-        if self._broken:
-            raise Unfit(self._broken)
         states = self._looked()
+        if any(each.enforced for each in self._broken):
+            raise Unfit(self._broken)
         now = self._clock()
         warm_s = 0.0 if self._warm_since_ns is None else (now - self._warm_since_ns) / 1e9
         found = before(
@@ -116,10 +116,13 @@ class Sentry:
             self._judged_ns = last.at_ns + 1
         self._broken += [each for each in found if _is_fault(each) and each.severity == "hard"]
         flags = {_FLAGS.get(each.id, "device_fault") for each in found if _is_fault(each)}
+        flags |= {"device_fault"} if any(each.enforced for each in self._broken) else set()
         if self._doubted or last is None or any(map(_is_doubt, found)):
             flags.add("not_quiet")
         if record is not None:
             flags |= self._of_passes(record)
+        # What nobody measures on is no reason to ask its driver ten times a second.
+        self._asked(lambda: self._probe.watch(self._board.uuid, 0))
         return found, sorted(flags)
 
     def _of_passes(self, record: Record) -> set[str]:
@@ -180,8 +183,23 @@ class Sentry:
             self._hangs = error.in_a_row
             log.warning("%s: %s", self._board.kind, error)
             return None
+        except LookupError as error:
+            log.warning("%s: %s", self._board.kind, error)
+            if "KeyError" in str(error) and not self._broken:  # it fell off, or was cut otherwise
+                self._broken.append(self._gone())
+            return None
         self._hangs = 0
         return answer
+
+    def _gone(self) -> Finding:
+        return Finding(
+            id="nvml",
+            phase="before",
+            verdict="quarantine",
+            severity="hard",
+            reason="it is not there any more",
+            enforced=self._gates["nvml"].mode == "enforce",
+        )
 
     def _names(self, states: Sequence[State]) -> Mapping[int, str]:
         """Return the commands of the processes that are on it; only then is it worth a look."""

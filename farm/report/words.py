@@ -32,7 +32,7 @@ FLAGS: Final = {
     "contention_unknown": "nothing tells whether other work ran on its cores",
     "denormals": "the numbers are partly subnormal, which some chips compute slowly",
     "busy_siblings": "other slices of its GPU share its memory",
-    "clock_unknown": "nothing tells at which clock it ran",
+    "clock_unknown": "nothing tells whether its clock was as high as it should be",
     "device_fault": "its device reported a fault meanwhile",
     "drifting": "the times drifted by more than 2 %",
     "duty_25pct": "power was sampled a quarter of the time",

@@ -1,9 +1,12 @@
 """A machine that a test writes: files of /proc and /sys under a temporary folder."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from farm.store import LocalStore
+from tests.workers.agents import Place
 from workers.host import Host
 
 
@@ -41,3 +44,11 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path / "machine")
+
+
+@pytest.fixture
+def place(tmp_path: Path, redis_url: str, store: LocalStore) -> Iterator[Place]:
+    """A place for agents; none of them is left afterwards."""
+    made = Place(tmp_path, redis_url, store)
+    yield made
+    made.end()

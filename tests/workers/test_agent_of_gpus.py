@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,17 +10,10 @@ from msgspec import UNSET
 
 from farm import schema
 from farm.schema import SystemCard
-from farm.store import LocalStore, card_key
-from tests.workers.test_agent import Place, job
+from farm.store import card_key
+from tests.workers.agents import Place, job
 
 FAKE = ("--fake", "2xH100")
-
-
-@pytest.fixture
-def place(tmp_path: Path, redis_url: str, store: LocalStore) -> Iterator[Place]:
-    made = Place(tmp_path, redis_url, store)
-    yield made
-    made.end()
 
 
 @pytest.mark.redis

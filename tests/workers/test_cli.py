@@ -15,7 +15,7 @@ import pytest
 
 from farm import schema
 from farm.schema import Profile, SystemCard
-from tests.workers.test_agent import job
+from tests.workers.agents import job
 from workers.cli import cli, main
 
 FARM_WORKER = Path(sys.executable).with_name("farm-worker")

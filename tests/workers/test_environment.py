@@ -30,7 +30,7 @@ PRIVATE = {
 
 def test_a_child_sees_no_secret_and_no_address() -> None:
     """Only names on the list pass, and those that look like a secret not even then."""
-    found = child_environment(PRIVATE, threads=1, folder=Path("/work/1"))
+    found = child_environment(PRIVATE, threads=1, folder=Path("/jobs/1"))
 
     assert not any("hunter2" in value for value in found.values())
     assert PRIVATE.keys().isdisjoint(found)

@@ -84,7 +84,9 @@ def test_a_selector_names_devices(sixteen: Any, selector: str, names: list[str])
     assert names == chosen(sixteen, selector)
 
 
-@pytest.mark.parametrize("selector", ["gpu:1", "gpu:3", "mig:0.0", "7", "GPU-ffff", "0000:aa:00.0"])
+@pytest.mark.parametrize(
+    "selector", ["gpu:1", "gpu:3", "mig:0.0", "7", "GPU-ffff", "0000:aa:00.0", "0001:12:00.0"]
+)
 def test_a_gpu_that_is_not_here_is_no_result(sixteen: Any, selector: str) -> None:
     """The GPU that is cut into slices is no device either."""
     with pytest.raises(NoResult, match="no device") as caught:

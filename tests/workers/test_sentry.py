@@ -35,7 +35,10 @@ class Asked:
         if self.hung:
             raise Hung("it said nothing", in_a_row=self.hung)
         self.boards.hear()
-        return self.boards.state(uuid, at_ns=self.clock())
+        try:
+            return self.boards.state(uuid, at_ns=self.clock())
+        except KeyError as error:  # as the probe says it
+            raise LookupError(f"KeyError: {error}") from error
 
     def watch(self, uuid: str, hz: float) -> float:
         self.rates.append(hz)
@@ -179,6 +182,15 @@ def test_a_driver_that_hangs_is_a_doubt_and_at_the_third_time_a_fault(post: Post
         post.sentry.ready()
 
 
+def test_a_device_that_is_gone_is_out_at_once_and_so_is_the_repeat_on_it(post: Post) -> None:
+    post.sentry.ready()
+    post.fault(gone=True)
+
+    assert ["device_fault", "not_quiet"] == post.sentry.closed(None)[1]
+    with pytest.raises(Unfit, match="nvml: it is not there any more"):
+        post.sentry.ready()
+
+
 def test_what_a_driver_always_uses_is_no_left_over_memory(post: Post) -> None:
     post.fault(readings={"memory_used_bytes": 250 << 20})
     post.sentry.ready()
@@ -200,7 +212,8 @@ def test_a_repeat_that_nothing_disturbed_has_no_doubt(post: Post) -> None:
 
     found, flags = post.sentry.closed(record())
 
-    assert ({"ok"}, [10.0]) == (verdicts(found), post.probe.rates)
+    assert {"ok"} == verdicts(found)
+    assert [10.0, 0] == post.probe.rates  # and an idle device is left alone
     assert ["clock_unknown"] == flags  # its base clock is in no table
 
 

@@ -46,6 +46,7 @@ class Driver:
         if count.value is None:
             return [], count.reason
         whys = []
+        self._boards = {}  # one that was there and is gone is none any more
         for index in range(count.value):
             gpu = self._library.read(("nvmlDeviceGetHandleByIndex",), index)
             found = list(self._of_gpu(gpu.value, index)) if gpu.value is not None else []
@@ -54,6 +55,9 @@ class Driver:
             elif not found:
                 whys.append(f"GPU {index}: mig is on, and no slice was made")
             for handle, board in found:
+                if not board.uuid:
+                    whys.append(f"GPU {index}: nobody can be pinned to it without its UUID")
+                    continue
                 self._handles[board.uuid], self._gpus[board.uuid] = handle, gpu.value
                 self._boards[board.uuid] = board
         return list(self._boards.values()), "; ".join(whys)
@@ -77,8 +81,9 @@ class Driver:
 
     def _known(self, uuid: str) -> Any:
         """Return the handle of its GPU: a probe that was started again has none yet."""
-        if uuid not in self._gpus:
+        if uuid not in self._boards:
             self.boards()
+        self._boards[uuid]
         return self._gpus[uuid]
 
     def hear(self) -> None:

@@ -148,9 +148,12 @@ class Simulated:
         )
 
     def _index(self, uuid: str) -> int:
-        """Return which GPU it is, after as long as the script lets it hang."""
+        """Return which GPU it is, after as long as the script lets it hang; KeyError if none."""
         index = int(uuid.rpartition("-")[2], 16)
-        self._sleep(float(self._script(index).get("hang_s", 0)))
+        script = self._script(index)
+        self._sleep(float(script.get("hang_s", 0)))
+        if script.get("gone") or index >= self._count:
+            raise KeyError(uuid)
         return index
 
     def _script(self, index: int) -> dict[str, Any]:

@@ -6,20 +6,13 @@ import pytest
 from msgspec import structs
 
 from farm.gates import gates
+from tests.workers.gates.quiet import QUIET_HOST
 from workers.fakes import FakeClock
-from workers.gates import Baseline, Finding, HostState, after, before, static, worst
+from workers.gates import Baseline, Finding, after, before, static, worst
 from workers.gpu import Process, Reading, State
 from workers.gpu.simulated import Simulated
 
 GATES = gates(enforced=True)
-QUIET_HOST = HostState(
-    busy_share=0.0,
-    some_share=0.0,
-    available_bytes=64 << 30,
-    need_bytes=1 << 30,
-    free_share=0.5,
-    clocksource="tsc",
-)
 MINUTE = 60_000_000_000
 
 

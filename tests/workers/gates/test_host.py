@@ -6,21 +6,14 @@ import pytest
 from msgspec import structs
 
 from farm.gates import gates
-from workers.gates import Finding, HostState, before, static, worst
+from tests.workers.gates.quiet import QUIET_HOST
+from workers.gates import Finding, before, static, worst
 
 GATES = gates()
-QUIET = HostState(
-    busy_share=0.0,
-    some_share=0.0,
-    available_bytes=8 << 30,
-    need_bytes=2 << 30,
-    free_share=0.5,
-    clocksource="tsc",
-)
 
 
 def ahead(*, on_cpu: bool = True, **changes: Any) -> list[Finding]:
-    return before(None, structs.replace(QUIET, **changes), gates=GATES, on_cpu=on_cpu)
+    return before(None, structs.replace(QUIET_HOST, **changes), gates=GATES, on_cpu=on_cpu)
 
 
 def bad(found: list[Finding]) -> dict[str, str]:
@@ -67,8 +60,8 @@ def test_a_limit_itself_is_within_it(limit: float) -> None:
 
 
 def test_a_clock_that_takes_a_system_call_is_a_doubt() -> None:
-    slow = static(None, structs.replace(QUIET, clocksource="hpet"), gates=GATES)
-    none = static(None, structs.replace(QUIET, clocksource=None), gates=GATES)
+    slow = static(None, structs.replace(QUIET_HOST, clocksource="hpet"), gates=GATES)
+    none = static(None, structs.replace(QUIET_HOST, clocksource=None), gates=GATES)
 
     assert ({"host_clock": "degraded"}, {"host_clock": "unknown"}) == (bad(slow), bad(none))
     assert "degraded" == worst(slow)

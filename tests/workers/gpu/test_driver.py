@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from farm.gates import gates
-from tests.fake_nvml import library
-from tests.fake_nvml.library import State
+from tests.fake_nvml import compiled
+from tests.fake_nvml.compiled import State
+from tests.workers.gates.quiet import QUIET_HOST
 from workers import gpu
-from workers.gates import HostState, after, before, static
+from workers.gates import after, before, static
 from workers.gpu import Board, Hung, Probe, Reading
 
-pytestmark = pytest.mark.skipif(not library.has_compiler(), reason="no compiler")
+pytestmark = pytest.mark.skipif(not compiled.has_compiler(), reason="no compiler")
 
 GPU = "GPU-00000000-0000-0000-0000-000000000000"
 GIB = 1 << 30
@@ -29,7 +30,7 @@ USED = sorted(
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return library.built(tmp_path_factory.mktemp("nvml"))
+    return compiled.built(tmp_path_factory.mktemp("nvml"))
 
 
 @pytest.fixture
@@ -126,6 +127,27 @@ def test_one_lost_gpu_does_not_hide_the_others(probe: Probe, state: State) -> No
     assert ([0, 2], "GPU 1: gpu_lost") == ([each.index for each in found.boards], found.why)
 
 
+def test_a_gpu_without_a_uuid_is_no_device(probe: Probe, state: State) -> None:
+    """Nobody could be pinned to it, and two of them would be one."""
+    state.set(count=2, _1__fail__nvmlDeviceGetUUID=4)
+
+    found = probe.boards()
+
+    assert [0] == [each.index for each in found.boards]
+    assert "GPU 1: nobody can be pinned to it without its UUID" == found.why
+
+
+def test_a_gpu_that_is_gone_is_none_any_more(probe: Probe, state: State) -> None:
+    state.set(count=2)
+    gone = boards(probe)[1]
+
+    state.set(count=1)
+
+    assert [0] == [each.index for each in boards(probe)]
+    with pytest.raises(LookupError, match="KeyError"):
+        probe.state(gone.uuid)
+
+
 # ── how one fares ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -178,7 +200,7 @@ def test_errors_of_the_driver_are_told_with_their_moment(probe: Probe, state: St
 def test_memory_of_an_old_driver_counts_what_it_reserves(tmp_path: Path, state: State) -> None:
     """And an event reason is asked by the name that it had."""
     lacks = ("nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons")
-    old = library.built(tmp_path / "old", without=lacks)
+    old = compiled.built(tmp_path / "old", without=lacks)
     state.set(_0__memory_used=1 << 20, _0__events=4)
     with Probe(environ=state.environ(old)) as probe:
         (board,) = boards(probe)
@@ -205,9 +227,6 @@ def test_a_power_that_is_only_an_average_is_better_than_none(probe: Probe, state
 # ── what fails ───────────────────────────────────────────────────────────────────────────────────
 
 GATES = gates(enforced=True)
-QUIET = HostState(
-    busy_share=0, some_share=0, available_bytes=9 * GIB, free_share=1, clocksource="tsc"
-)
 # The symbols behind names of the bindings that are no symbols themselves.
 SYMBOLS = {
     "nvmlInit": "nvmlInitWithFlags",
@@ -235,9 +254,9 @@ def test_a_call_that_fails_costs_what_it_tells_and_is_never_fit(
         facts = probe.facts(board.uuid)
 
         said = [
-            *before(looks, QUIET, gates=GATES, on_cpu=False),
+            *before(looks, QUIET_HOST, gates=GATES, on_cpu=False),
             *after(looks[0], looks[1], gates=GATES),
-            *static(looks[1], QUIET, gates=GATES),
+            *static(looks[1], QUIET_HOST, gates=GATES),
         ]
         lost = reasons(looks[1].readings)
         fit = {each.id for each in said if each.verdict not in ("ok", "skipped")}
