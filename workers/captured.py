@@ -27,7 +27,7 @@ def beside(taken: Sequence[Taken], seen: Seen | None) -> tuple[Captured, Traced 
         stages_ns=told.stages_ns if told else {},
         pipeline=told.pipeline if told else "plain",
         unused=told.unused if told else [],
-        notes=_notes(told, traced),
+        notes=[*_notes(told, traced), *_untimed(seen)],
     )
     if traced is not None:
         return found, Traced(iterations=traced.iterations, bytes=traced.trace_bytes), ""
@@ -39,6 +39,15 @@ def _plain_ns(clean: Taken | None) -> list[int]:
     if clean is None or len(stamps := clean.arrays["completion_ns"]) < 2:
         return []
     return [int(each) for each in np.diff(stamps)]
+
+
+def _untimed(seen: Seen | None) -> list[str]:
+    """Return a note of phases that were to be timed apart and were not."""
+    if seen is None or (seen.record is not None and seen.record.stages_ns):
+        return []
+    why = seen.reason("stages")
+    quiet = ("not_requested", "not_applicable")
+    return [] if why.partition(":")[0] in quiet else [f"the phases were not timed apart: {why}"]
 
 
 def _notes(told: Record | None, traced: TraceReading | None) -> list[str]:

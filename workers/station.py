@@ -3,6 +3,7 @@
 The same station serves tickets in a slot worker and one job by hand in `farm-worker run`.
 """
 
+import math
 import os
 import select
 import shutil
@@ -26,7 +27,7 @@ from workers.assembly import Attempt
 from workers.environment import child_environment
 from workers.gpu import Board
 from workers.host import Host, neighbours
-from workers.launch import Ended, Limits, ignore, launch
+from workers.launch import SILENCE_S, Ended, Limits, ignore, launch
 from workers.measure import Interrupted, measure
 from workers.record import Assignment
 from workers.sentry import Sentry, rows
@@ -204,7 +205,7 @@ class Station:
                 visible=asked.device_uuid,
             ),
             leases=leases,
-            limits=Limits(job_s=effort.timeout_s),
+            limits=_limits(asked),
             stop_fd=stop_fd,
             clock=time.monotonic,
             on_progress=lambda phase, n: on_progress(asked.index + 1, phase, n),
@@ -213,6 +214,13 @@ class Station:
         after = self.host.processes()
         shutil.rmtree(home, ignore_errors=True)
         return ended, tuple(neighbours(before, after, cpus=self.device.cpus, seconds=ended.seconds))
+
+
+def _limits(asked: Assignment) -> Limits:
+    """Return how long a child may take; whoever captures by hand ends a silent one with Ctrl-C."""
+    by_hand = asked.capture is not msgspec.UNSET
+    silence_s = math.inf if by_hand else SILENCE_S
+    return Limits(job_s=asked.effort.timeout_s, silence_s=silence_s)
 
 
 def _limit_of(more: dict[str, Any]) -> str:

@@ -120,6 +120,8 @@ def _check_offers(path: Path, function: str, word: str) -> None:
 
 
 def _of_yaml(word: str, root: Path) -> Data:
+    if os.path.exists(root / word) and not os.path.isfile(root / word):
+        raise Refused(f"{short(word)} is no file", why=_FORMS)
     document = reading.read(root / word, name=word)
     place = Place(document)
     beside = _plain(root / word).parent

@@ -40,6 +40,7 @@ _TRAINED: Final = "not_applicable: a training has no latency"
 _SIDE: Final = "imgsz"  # which says nothing of a model that takes no images
 _NOT_TRAINED: Final = "not_applicable: a training has no postprocessing"
 _NO_NMS: Final = "not_applicable: the model brings no postprocessing of its own"
+_NOT_TIMED: Final = "not_probed: its stages were not timed without the profiler"
 
 
 def known(profile: Profile, beside: Captured) -> Known:
@@ -116,7 +117,7 @@ def dressed(
         stages_ms=dict(phased.stages(beside)) if inference and beside.stages_ns else UNSET,
         card=UNSET if card is None else structs.replace(card, null_reasons={}),
     )
-    reasons = phased.placed(base, phases) | reasons
+    reasons = phased.untimed(phases) | phased.placed(base, phases) | reasons
     reasons |= {f"intervals.{name}": why for name, (_, why) in intervals.items() if why}
     told = card.null_reasons if card is not None else {}
     reasons |= {f"card.{path}": why for path, why in told.items()}
@@ -155,7 +156,9 @@ def _numbers(profile: Profile, beside: Captured) -> tuple[dict[str, Any], dict[s
         reasons[name] = _TRAINED
     post = phased.stages(beside).get("postprocess")
     found["nms_ms"] = post
-    reasons["nms_ms"] = _NO_NMS if profile.job.workload.mode == "inference" else _NOT_TRAINED
+    reasons["nms_ms"] = _NOT_TRAINED
+    if profile.job.workload.mode == "inference":
+        reasons["nms_ms"] = _NO_NMS if beside.pipeline == "plain" else _NOT_TIMED
     found["plain_steps"] = len(beside.plain_ns)
     found["plain_step_ms_mean"] = fmean(beside.plain_ns) / _MS if beside.plain_ns else None
     reasons["plain_step_ms_mean"] = "not_requested: no clean step was taken"

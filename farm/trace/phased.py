@@ -10,6 +10,7 @@ from farm.trace.analysis.record import Analysis
 from farm.trace.analysis.tables import PhaseRow, place
 
 _MS: Final = 1e6  # ns
+_UNTIMED: Final = "not_probed: it was not timed without the profiler"
 
 
 def stages(beside: Captured) -> dict[str, float]:
@@ -18,16 +19,16 @@ def stages(beside: Captured) -> dict[str, float]:
 
 
 def phases(base: Analysis, beside: Captured) -> list[PhaseRow]:
-    """Return the phases with the wall times of their timers; those of spans were traced.
+    """Return the phases with the wall times of their timers.
 
-    For data it is the mean wait of the plain steps, as everywhere: ten steps may meet no burst.
+    What no timer saw has none: the span of a trace is what the profiler made of it. For data it is
+    the mean wait of the plain steps, as everywhere: ten steps may meet no burst.
     """
     walls, found = stages(beside), []
     if beside.waits_ns:
         walls["dataload"] = fmean(beside.waits_ns) / _MS
     for row in base.phases:
-        wall = walls.pop(row.phase, row.wall_ms_per_step)
-        found.append(structs.replace(row, wall_ms_per_step=wall))
+        found.append(structs.replace(row, wall_ms_per_step=walls.pop(row.phase, None)))
     for name, wall in walls.items():
         found.append(
             PhaseRow(
@@ -56,6 +57,16 @@ def metrics(rows: list[PhaseRow]) -> dict[str, float | None]:
             f"{row.phase}_ops": row.ops_per_step,
         }
     found.pop("dataload_ms", None)  # that is what plain steps waited for data
+    return found
+
+
+def untimed(rows: list[PhaseRow]) -> dict[str, str]:
+    """Return the reasons of the wall times that no timer took."""
+    found = {}
+    for number, row in enumerate(rows):
+        if row.wall_ms_per_step is None:
+            found[f"phases.{number}.wall_ms_per_step"] = _UNTIMED
+            found |= {f"metrics.{row.phase}{end}": _UNTIMED for end in ("_ms", "_wall_ms")}
     return found
 
 

@@ -40,6 +40,7 @@ def together(trials: Sequence[Analysis], *, files: Sequence[str]) -> Analysis:
         diagnostics=_diagnostics(trials),
         confidence=min((confidence(flags), *(t.confidence for t in trials)), key=_ORDER.index),
         memory_pressure=pressed,
+        config=last.config | {"notes": notes_of(trials)},
         metrics=last.metrics | means | {"bound": word, "memory_pressure": pressed},
         quality=structs.replace(last.quality, flags=flags),
         window=_window(trials),
@@ -52,7 +53,7 @@ def together(trials: Sequence[Analysis], *, files: Sequence[str]) -> Analysis:
             n=len(trials),
             profiles=list(files),
             representative_profile=files[chosen],
-            note=_NOTE if chosen == len(trials) - 1 else _NOTE + _TRACED,
+            note=_note(trials, chosen),
             bounds=[each.bound for each in trials],
         ),
         **told,
@@ -60,9 +61,27 @@ def together(trials: Sequence[Analysis], *, files: Sequence[str]) -> Analysis:
         **_rates(spread.get("img_per_s")),
     )
     made = structs.replace(made, phases_gpu=_gpu(made))
-    reasons = {path: why for each in trials for path, why in each.null_reasons.items()}
+    reasons = {path: why for each in [*trials, last] for path, why in each.null_reasons.items()}
     reasons |= {f"spread.{name}.std": _SINGLE for name, each in spread.items() if each.std is None}
     return reasoned(made, reasons | {"img_per_s_std": _SINGLE}, usual="not_probed")
+
+
+def notes_of(trials: Sequence[Analysis]) -> list[str]:
+    """Return what is to be said of any of the trials, each once."""
+    found: dict[str, None] = {}
+    for each in trials:
+        notes = each.config.get("notes")
+        found |= dict.fromkeys(map(str, notes) if isinstance(notes, list) else ())
+    return list(found)
+
+
+def _note(trials: Sequence[Analysis], chosen: int) -> str:
+    """Return what is a mean of what; a trial that lost its trace has part in some of them alone."""
+    traced = sum(each.trace is not None for each in trials)
+    note = _NOTE if chosen == len(trials) - 1 else _NOTE + _TRACED
+    if 0 < traced < len(trials):
+        note += f"; what is of a trace is of {traced} of the {len(trials)} trials"
+    return note
 
 
 def _representative(trials: Sequence[Analysis]) -> int:
@@ -73,7 +92,8 @@ def _representative(trials: Sequence[Analysis]) -> int:
 
 def _bound(trials: Sequence[Analysis], files: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """Return the bound of all, or `mixed`, and its fields in the document (S4.31)."""
-    bounds = [each.bound for each in trials]
+    traced = [each for each in trials if each.trace is not None]
+    bounds = [each.bound for each in traced or trials]  # without a trace there is none to tell
     if len(set(bounds)) == 1:
         last = trials[_representative(trials)]
         return last.bound, {
@@ -81,7 +101,8 @@ def _bound(trials: Sequence[Analysis], files: Sequence[str]) -> tuple[str, dict[
             "bound_why": last.bound_why,
             "reasons": [_reason(each, trials) for each in last.reasons],
         }
-    listed = "; ".join(f"{name}: {word}" for name, word in zip(files, bounds, strict=True))
+    every = zip(files, trials, strict=True)
+    listed = "; ".join(f"{name}: {each.bound}" for name, each in every)
     why = f"the trials differ: {listed}"
     return "mixed", {"bound": "mixed", "bound_why": why, "reasons": []}
 

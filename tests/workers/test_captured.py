@@ -138,3 +138,18 @@ def test_an_attempt_without_children_found_nothing() -> None:
     )
 
     assert (empty, None, "not_requested") == captured.beside([], None)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "notes"),
+    [
+        ({"stages": "phase_failed: ValueError: no"}, ["phase_failed: ValueError: no"]),
+        ({"stages": "not_applicable: it has one phase"}, []),
+        ({}, []),
+    ],
+)
+def test_phases_that_could_not_be_timed_are_told(reasons: dict[str, str], notes: list[str]) -> None:
+    """Whatever stands for them came from the profiler."""
+    found, _, _ = captured.beside([clean()], seen(trace=READING, reasons=reasons))
+
+    assert [f"the phases were not timed apart: {each}" for each in notes] == found.notes

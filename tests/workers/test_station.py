@@ -1,11 +1,13 @@
 """A device and what is needed to measure on it: its locks, the files of the job, its artefacts."""
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -18,8 +20,9 @@ from tests.workers.scripted import Child, order
 from workers import folders, lease
 from workers.gpu import Board
 from workers.host import Host
+from workers.launch import SILENCE_S
 from workers.measure import Interrupted
-from workers.station import Station
+from workers.station import Station, _limits
 
 
 class Bench:
@@ -153,6 +156,16 @@ def test_a_child_on_a_gpu_is_pinned_to_it_and_has_no_limit_of_addresses(bench: B
         child.asked[0].effort.memory_limit_bytes,
         found.execution.memory_limit,
     )
+
+
+def test_a_silent_child_is_ended_unless_a_person_waits_for_it(bench: Bench) -> None:
+    """Whoever captures by hand has Ctrl-C."""
+    child = Child()
+    bench.measure(child)
+    job = child.asked[0]
+    by_hand = msgspec.structs.replace(job, capture=schema.Capture())
+
+    assert [SILENCE_S, math.inf] == [_limits(each).silence_s for each in (job, by_hand)]
 
 
 def test_a_child_on_a_gpu_that_is_not_there_computes_on_the_cpu(bench: Bench) -> None:

@@ -29,6 +29,7 @@ from farm.schema import INVALIDATING, Captured, Failure, Profile, Quality
 from farm.trace import captured, trials
 from farm.trace.analysis.record import Analysis
 from farm.trace.reading import reader
+from farm.trace.trials import notes_of
 
 if TYPE_CHECKING:
     from farm.once import Measured
@@ -74,7 +75,7 @@ def taken(
         for note in wanted.notes:
             warn(note)
         found = _trials(wanted, here, measure=measure, say=say)
-        _warn(found[-1], words, warn, said=wanted.notes)
+        _warn(found, words, warn, said=wanted.notes)
         if words.repeat == 1:
             return Taken(here.folders[0] / PROFILE, found[0])
         clear(here, say)
@@ -117,7 +118,11 @@ def _trial(wanted: Wanted, folder: Path, *, measure: "Measure", say: Say) -> Ana
                 put(folder / TRACE, iter(lambda: file.read(1 << 20), b""), say)
         else:
             drop(folder / TRACE, say)
-    put(folder / PROFILE, [schema.encode(found)], say)
+    try:
+        put(folder / PROFILE, [schema.encode(found)], say)
+    except Refused:  # the one that is there would stand beside the trace of another capture
+        drop(folder / PROFILE, say)
+        raise
     return found
 
 
@@ -181,17 +186,16 @@ def _check(profile: Profile) -> None:
         raise Refused(failure.message, hint=failure.hint)
 
 
-def _warn(found: Analysis, words: Words, warn: Say, *, said: Iterable[str]) -> None:
+def _warn(trials: list[Analysis], words: Words, warn: Say, *, said: Iterable[str]) -> None:
     """Tell which options had no use, as far as somebody gave them, and what else is to be known.
 
     said: what was told before.
     """
-    unused = found.config.get("unused")
+    unused = trials[-1].config.get("unused")
     idle = [each for each in unused if each in words.given] if isinstance(unused, list) else []
     if idle:
         named = ", ".join(f"--{each.replace('_', '-')}" for each in idle)
         warn(f"no use for {named} here")
-    notes = found.config.get("notes")
-    for each in notes if isinstance(notes, list) else []:
+    for each in notes_of(trials):
         if each not in said:
             warn(each)

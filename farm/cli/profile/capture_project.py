@@ -50,6 +50,8 @@ def held(here: Project) -> Iterator[None]:
     new = [each for folder in folders for each in (folder, *folder.parents) if not each.exists()]
     try:
         for each in here.files:
+            if each.exists() and not each.is_file():  # such as a pipe, which would be waited for
+                raise Refused(f"cannot write {str(each)!r}", why="it is no file")
             write(each, (), trial=True)
         handle = os.open(here.root, os.O_RDONLY)
         try:

@@ -164,3 +164,10 @@ def test_a_data_set_without_sense_is_refused(folder, text, what):
 def test_any_word_is_data_or_refused(word):
     with contextlib.suppress(Refused):
         assert dataset.parsed(word, Path("/nonexistent")).word == word
+
+
+def test_a_pipe_is_no_data_set(folder):
+    """Nobody waits for what may come through it."""
+    os.mkfifo(folder / "data.yaml")
+
+    assert "'data.yaml' is no file" == refused("data.yaml", folder).what

@@ -168,6 +168,20 @@ def test_the_wait_for_data_is_that_of_plain_steps() -> None:
     assert (2.0, 2.0) == (found.metrics["dataload_ms"], found.metrics["dataload_wall_ms"])
 
 
+@pytest.mark.parametrize("mode", ["train", "inference"])
+def test_what_was_traced_never_stands_for_what_was_timed(mode: str) -> None:
+    """The spans of a trace are what the profiler made of a phase."""
+    names = captures.TRAINING if mode == "train" else captures.INFERENCE
+    found = captures.analysis(Taken(events=captures.host(names), stages_ms={}), mode)
+
+    assert {None} == {each.wall_ms_per_step for each in found.phases}
+    for at, each in enumerate(found.phases):
+        assert found.null_reasons[f"phases.{at}.wall_ms_per_step"].startswith("not_probed")
+        assert found.metrics[f"{each.phase}_wall_ms"] is None
+    if mode == "inference":
+        assert found.null_reasons["metrics.nms_ms"].startswith("not_probed")
+
+
 def test_the_mean_step_is_told_beside_the_median() -> None:
     found = captures.analysis(INFERRED._replace(plain_ms=[1.0, 1.0, 7.0]))
     none = captures.analysis(CASES["none"])

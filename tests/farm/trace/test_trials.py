@@ -248,3 +248,15 @@ def test_the_lists_are_of_the_last_trial_that_has_its_trace() -> None:
         none.aggregation.representative_profile,
         none.bound,
     )
+
+
+def test_a_trial_without_its_trace_has_no_say_in_what_only_a_trace_tells() -> None:
+    """And each is told, with how many of them had part in what."""
+    lost = taken(events=None, notes=["no trace was kept: it broke"])
+    found, (_, traced, other) = together(lost, taken(1.1), taken(1.2))
+
+    assert traced.bound == other.bound == found.bound
+    assert "is of 2 of the 3 trials" in found.aggregation.note
+    assert ["no trace was kept: it broke"] == found.config["notes"]
+    assert 3 == found.spread["step_ms"].n
+    assert 2 == found.spread["step_ms_mean"].n

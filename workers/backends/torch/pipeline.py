@@ -4,7 +4,7 @@ A model that brings its own `preprocess` and `postprocess`, or its own `loss`, i
 pipeline that it is; any other one is a forward pass on what it takes, and uses nothing else.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice, repeat
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from farm.captures import images
 from farm.schema import Capture, Data
 from workers.backends import LoadFailed
-from workers.backends.torch import outputs, training
+from workers.backends.torch import batching, training
 from workers.backends.torch.calling import bind
 from workers.backends.torch.stages import Feed, Stage
 from workers.backends.torch.training import Batch, casting
@@ -105,10 +105,10 @@ def of_training(
     takes = loading.takes(data)
     unused = [each for each in ("workers", "imgsz") if each not in takes or not asked.imgsz]
     return Pipeline(
-        stages=[("dataload", feed), ("to_device", partial(_placed, device=device)), *learn],
+        stages=[("dataload", feed), ("to_device", partial(batching.placed, device=device)), *learn],
         feed=feed,
         loaders=0 if "workers" in unused else asked.workers,
-        kind="detection" if hasattr(module, "loss") else "plain",
+        kind="detection" if callable(getattr(module, "loss", None)) else "plain",
         unused=tuple(unused),
         notes=notes,
     )
@@ -219,7 +219,7 @@ def _source(
                 data, batch=batch, imgsz=asked.imgsz or 640, workers=asked.workers
             )
             notes.extend(each for each in made.notes if each not in notes)
-            return _counted(made, data, batch) if data.kind == "callable" else iter(made)
+            return batching.counted(made, data, batch) if data.kind == "callable" else iter(made)
 
         return fresh, count
     if data.kind != "synthetic":
@@ -228,77 +228,6 @@ def _source(
         return lambda: repeat(drawn), None
     count = data.count // batch
     return lambda: repeat(drawn, count), count
-
-
-def _counted(batches: Iterable[Any], data: Data, batch: int) -> Iterator[Any]:
-    """Yield the batches of a function, each of as many items as every figure counts on.
-
-    A smaller one that comes after whole ones is what is left at the end of a pass, as loaders yield
-    it, and ends it.
-    """
-    for index, each in enumerate(batches):
-        size = _items(each)
-        if size is None or size == batch:
-            yield each
-        elif size < batch and index:
-            return
-        else:
-            what = f"{data.reference} yields a batch of {size}, and --batch is {batch}"
-            raise LoadFailed("bad_data", what, f"--batch {size}")
-
-
-def _items(batch: Any) -> int | None:
-    """Return how many items go into the model: its leading axis; None where it has none.
-
-    A target may have another length, as boxes of all images in one table do.
-    """
-    if isinstance(batch, Mapping):
-        batch = [each for name, each in batch.items() if name != "target"]
-    elif isinstance(batch, tuple | list) and len(batch) == 2:
-        batch = batch[0]
-    return next((len(leaf) for leaf in outputs.leaves(batch) if leaf.ndim), None)
-
-
-def _placed(given: Any, *, device: str) -> Batch:
-    """Return a batch on the device, images as floats from 0 to 1.
-
-    A mapping goes in by its names, but for `target`; of a pair the second is the target; any other
-    sequence goes in by its order.
-    """
-    moved = _moved(given, device)
-    if isinstance(moved, Batch):
-        return moved
-    if isinstance(moved, Mapping):
-        named = {name: _scaled(each) for name, each in moved.items() if name != "target"}
-        return Batch((), named, moved.get("target"))
-    if isinstance(moved, tuple | list) and len(moved) == 2:
-        return Batch((_scaled(moved[0]),), {}, moved[1])
-    if isinstance(moved, tuple | list):
-        return Batch(tuple(_scaled(each) for each in moved), {})
-    return Batch((_scaled(moved),), {})
-
-
-def _moved(given: Any, device: str) -> Any:
-    """Return every tensor and array in it as a tensor on the device."""
-    import numpy as np
-    import torch
-
-    if isinstance(given, np.ndarray):
-        given = torch.from_numpy(given)
-    if isinstance(given, torch.Tensor):
-        return given.to(device, non_blocking=True)
-    if isinstance(given, Mapping):
-        return {name: _moved(each, device) for name, each in given.items()}
-    if isinstance(given, tuple | list):
-        made = getattr(given, "_make", type(given))  # a named tuple takes no list
-        return made([_moved(each, device) for each in given])
-    return given
-
-
-def _scaled(x: Any) -> Any:
-    import torch
-
-    return x.float() / 255 if isinstance(x, torch.Tensor) and x.dtype == torch.uint8 else x
 
 
 def _pictures(asked: Capture, *, batch: int) -> tuple[Iterator[list["Tensor"]], tuple[str, ...]]:

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
+from workers.backends import LoadFailed
+
 Stage = tuple[str, Callable[[Any], Any]]
 Mark = Callable[[str], AbstractContextManager[object]]
 _END: Final = object()
+_USED_UP: Final = "the function of the data returned batches that were used up before"
 
 
 def chained(stages: Sequence[Stage]) -> Callable[[], object]:
@@ -102,6 +105,8 @@ class Feed:
         if batch is _END and self._again and self.waits_ns:
             self._batches = self._fresh()
             batch = next(self._batches, _END)
+            if batch is _END:
+                raise LoadFailed("bad_data", _USED_UP, "let it return new ones at each call")
         if batch is _END:
             raise self._ended(len(self.waits_ns))
         self.waits_ns.append(self._clock() - began)

@@ -174,7 +174,7 @@ def _of_target(output: "Tensor", target: "Tensor") -> "Tensor | None":
     classes = (output.shape[0], *output.shape[2:]) if output.ndim > 1 else ()
     if not target.is_floating_point() and not target.is_complex() and target.shape == classes:
         return functional.cross_entropy(output.float(), target.long())
-    if target.shape == output.shape:
+    if target.shape == output.shape and not target.is_complex():
         return functional.mse_loss(output.float(), target.float())
     return None
 

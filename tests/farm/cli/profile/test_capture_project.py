@@ -1,5 +1,6 @@
 """The folders of a capture: made for it, held by it alone, and gone where nothing came of it."""
 
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -58,3 +59,33 @@ def test_a_project_without_a_name_is_not_the_current_folder(here: Path) -> None:
     with pytest.raises(Refused, match="--project '' is no folder"):
         words("infer", "--project", "")
     assert Path() == words("infer", "--project", ".").project
+
+
+def test_a_pipe_in_place_of_a_file_is_refused_before_anything_is_measured(here: Path) -> None:
+    """Nobody may ever read from it."""
+    (here / "runs/profile/infer").mkdir(parents=True)
+    os.mkfifo(here / "runs/profile/infer/profile.json")
+    worker = Worker()
+
+    with pytest.raises(Refused, match=r"cannot write 'runs/profile/infer/profile\.json'"):
+        taken(here, worker)
+
+    assert [] == worker.asked
+
+
+def test_a_profile_that_could_not_be_written_leaves_no_older_one_beside_the_new_trace(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be read as that of the trace."""
+    taken(here, Worker())
+    folder = here / "runs/profile/infer"
+
+    def full(path: Path, pieces: object, say: object) -> None:
+        if path.name == "profile.json":
+            raise Refused("cannot write it", why="No space left on device")
+
+    monkeypatch.setattr("farm.cli.profile.capture_pass.put", full)
+    with pytest.raises(Refused, match="cannot write it"):
+        taken(here, Worker())
+
+    assert ["profile_trace.json"] == [each.name for each in folder.iterdir()]

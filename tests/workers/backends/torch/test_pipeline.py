@@ -1,6 +1,4 @@
 import re
-from collections import namedtuple
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from torch import nn
 from farm.captures import images
 from farm.schema import Capture, Data
 from workers.backends import LoadFailed
-from workers.backends.torch import loading, pipeline, stages
+from workers.backends.torch import loading, stages
 from workers.backends.torch.pipeline import of_inference, of_training, unfilled
 from workers.fakes import FakeClock
 
@@ -292,6 +290,34 @@ def test_a_target_may_have_another_length_than_the_batch():
         assert training(Plain(), Yields(made), OWN, batch=2).feed(None) is made
 
 
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_images_of_several_sizes_are_counted_one_by_one(kind):
+    """As detectors take them: the leading axis of each is its colours."""
+    pictures = kind(torch.rand(3, 8 + at, 8) for at in range(4))
+    made = (pictures, [{"labels": torch.ones(1)}] * 4)
+
+    assert training(Plain(), Yields(made), OWN, batch=4).feed(None) is made
+    with pytest.raises(LoadFailed, match="yields a batch of 4, and --batch is 3"):
+        training(Plain(), Yields(made), OWN, batch=3).feed(None)
+
+
+def test_a_smaller_batch_among_others_is_no_end_of_the_data():
+    """A longer data set would not help then."""
+    found = training(Plain(), Yields(*(torch.ones(each) for each in (2, 1, 2))), OWN, batch=2)
+    found.feed(None)
+
+    with pytest.raises(LoadFailed, match="yields batches of 1 among those of 2") as caught:
+        found.feed(None)
+    assert "bad_data" == caught.value.kind
+
+
+def test_a_loss_that_cannot_be_called_makes_no_detector():
+    module = Plain()
+    module.loss = None
+
+    assert "plain" == training(module, Yields(torch.ones(2)), OWN).kind
+
+
 def test_what_is_left_at_the_end_of_a_pass_is_no_batch():
     """Loaders yield it smaller than the others: no figure may count it as a whole one."""
     found = training(Plain(), Yields(torch.ones(2), torch.ones(2), torch.ones(1)), OWN, batch=2)
@@ -329,39 +355,6 @@ def test_what_a_loader_says_of_itself_is_a_note_once(tmp_path):
         one(found)
 
     assert ["too many workers"] == list(found.notes)
-
-
-Pair = namedtuple("Pair", "x target")
-X, Y = torch.ones(2), torch.zeros(2)
-
-
-@pytest.mark.parametrize(
-    ("batch", "args", "named", "target"),
-    [
-        (X, (X,), {}, None),
-        ((X, Y), (X,), {}, Y),
-        ([X, Y], (X,), {}, Y),
-        (Pair(X, Y), (X,), {}, Y),
-        ((X,), (X,), {}, None),
-        ((X, Y, X), (X, Y, X), {}, None),
-        ({"x": X}, (), {"x": X}, None),
-        ({"x": X, "mask": Y, "target": X}, (), {"x": X, "mask": Y}, X),
-        ((X.numpy(), Y.numpy()), (X,), {}, Y),
-        ({"x": X.numpy()}, (), {"x": X}, None),
-        ((torch.full((2,), 255, dtype=torch.uint8), Y), (X,), {}, Y),
-        ({"x": torch.full((2,), 255, dtype=torch.uint8)}, (), {"x": X}, None),
-    ],
-)
-def test_what_a_function_may_yield(batch, args, named, target):
-    """Tensors or arrays: one, a pair with its target, several in order, or by their names."""
-    found = pipeline._placed(batch, device="cpu")
-
-    same = partial(torch.testing.assert_close, rtol=0, atol=0)
-    same(args, found.args)
-    same(named, dict(found.named))
-    assert (target is None) == (found.target is None)
-    if target is not None:
-        same(target, found.target)
 
 
 def test_boxes_of_images_reach_the_loss_of_the_model():
@@ -422,7 +415,7 @@ def test_data_known_to_be_too_short_are_told_before_anything_runs(imgsz):
 @pytest.mark.seed("S4.26")
 def test_a_function_that_ends_early_is_told_when_it_does():
     """Nobody knew; its batches are counted, and make three ways out as well."""
-    four = (torch.cat([X, X]), torch.cat([Y, Y]))
+    four = (torch.ones(4), torch.zeros(4))
     found = training(Plain(), Yields(*[four] * 30), batch=4, imgsz=32, warmup=5, steps=50)
     run = stages.chained(found.stages)
     for _ in range(30):

@@ -168,13 +168,14 @@ def test_empty_data_do_not_begin_anew_for_ever():
 
 
 def test_a_second_pass_that_is_empty_is_an_end():
-    """A function may yield its batches once only."""
+    """A function may yield its batches once only, and no larger data set helps then."""
     once = iter(["a", "b"])
     feed, _ = fed(once, again=True)
 
     assert ["a", "b"] == [feed(None), feed(None)]
-    with pytest.raises(LoadFailed, match="after 2"):
+    with pytest.raises(LoadFailed, match="were used up before") as caught:
         feed(None)
+    assert "bad_data" == caught.value.kind
 
 
 def test_a_pass_is_begun_anew_on_request_and_the_old_one_ends():

@@ -200,6 +200,7 @@ def test_an_output_without_a_target_that_fits_gets_its_mean_square(target, x):
         (torch.ones(5, 7), "the target is float32 [5, 7]"),
         (torch.zeros(5, 2, dtype=torch.int64), "the target is int64 [5, 2]"),
         (torch.zeros(5, dtype=torch.complex64), "the target is complex64 [5]"),
+        (torch.zeros(5, 3, dtype=torch.complex64), "the target is complex64 [5, 3]"),
     ],
 )
 def test_nothing_stands_in_unasked_for_a_loss_that_fits_nothing(target, told, x):
