@@ -18,6 +18,8 @@ from farm.trace.analysis.record import Analysis
 from farm.trace.importing.names import REPORTED
 
 _TOP: Final = 8
+_STAGES: Final = ("preprocess", "forward", "postprocess")
+_UNTIMED: Final = "– (they were not timed without the profiler)"
 _NAME: Final = 13  # columns of a name,
 _ROOM: Final = 66  # and of what is said behind it
 _CONDITIONS: Final = ("precision", "device", "framework")
@@ -189,12 +191,10 @@ def _inference(found: Analysis) -> list[Fact]:
         return told
     points = [(each, _float(found, f"latency_{each}_ms")) for each in ("p50", "p90", "p99")]
     latency = [f"{name} {words.number(ms)}{_mark(found, name)} ms" for name, ms in points]
-    walls = {each.phase: each.wall_ms_per_step for each in found.phases}
-    stages = [
-        f"{each} {words.number(walls[each])} ms"
-        for each in ("preprocess", "forward", "postprocess")
-        if each in walls
-    ]
+    walls = {p.phase: p.wall_ms_per_step for p in found.phases if p.phase in _STAGES}
+    stages = [f"{each} {words.number(walls[each])} ms" for each in _STAGES if walls.get(each)]
+    if walls and not stages:
+        stages = [_UNTIMED]
     return [*_said("latency", latency), *told, *_said("stages", stages)]
 
 

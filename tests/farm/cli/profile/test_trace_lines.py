@@ -270,6 +270,12 @@ def test_a_profiler_that_slowed_the_steps_is_told_in_words() -> None:
     assert "medium\nthe profiler made a step more than 25 % longer" == said(found, "confidence")
 
 
+def test_stages_that_only_the_profiler_saw_are_not_told() -> None:
+    found = captures.analysis(Taken(stages_ms={}))
+
+    assert "– (they were not timed without the profiler)" == said(found, "stages")
+
+
 @pytest.mark.parametrize(("last", "told"), [(10.4, False), (12.0, True)])
 def test_a_mean_that_is_far_from_the_median_is_told_beside_it(last: float, told: bool) -> None:
     """More than 5 % of it: the steps come in bursts, or one stood still."""
