@@ -326,7 +326,7 @@ def test_a_plan_refuses_devices_as_the_worker_words_it(farm, devices, code, hold
     ("words", "code", "holds"),
     [
         (["--devices", "bogus"], 2, "error: unknown device selector 'bogus'\n  known: all, cpu"),
-        (["--devices", "gpu"], 3, "error: no device 'gpu' to serve\n"),
+        (["--devices", "gpu"], 3, "error: no device 'gpu' here\n"),
         (["-S", "device=h300"], 3, "no device here takes hw.h300"),
     ],
 )
