@@ -26,8 +26,10 @@ _LIMIT_BYTES: Final = 64 << 20  # of a list of images
 _MOST_CLASSES: Final = 1_000_000
 
 
-def parsed(word: str, root: Path) -> Data:
+def parsed(word: str, root: Path, *, notes: list[str] | None = None) -> Data:
     """Return what DATA stands for; paths that are not absolute start from root.
+
+    notes: learns of images that are left out.
 
     No image is opened and no code of a person runs. Raises Refused for a word that stands for
     nothing: an unknown name, a missing file, folder or function, a data set without an image.
@@ -40,7 +42,7 @@ def parsed(word: str, root: Path) -> Data:
     if counted := _COUNTED.fullmatch(word):
         return Data(kind="synthetic", word=word, count=int(counted[1]))
     if word.lower().endswith(_ENDINGS):
-        return _of_yaml(word, root)
+        return _of_yaml(word, root, notes)
     if "://" in word:
         raise Refused(f"{shown} is no data", why=f"nothing is ever downloaded; {_FORMS}")
     place, colon, function = word.rpartition(":")
@@ -119,7 +121,7 @@ def _check_offers(path: Path, function: str, word: str) -> None:
 # ── a data set ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_yaml(word: str, root: Path) -> Data:
+def _of_yaml(word: str, root: Path, notes: list[str] | None) -> Data:
     if os.path.exists(root / word) and not os.path.isfile(root / word):
         raise Refused(f"{short(word)} is no file", why=_FORMS)
     document = reading.read(root / word, name=word)
@@ -136,7 +138,7 @@ def _of_yaml(word: str, root: Path) -> Data:
     files = [
         str(path)
         for value, at in reading.items(document.data["train"], place.key("train"))
-        for path in _train(base, value, at)
+        for path in _train(base, value, at, notes)
     ]
     return Data(
         kind="yaml",
@@ -147,13 +149,13 @@ def _of_yaml(word: str, root: Path) -> Data:
     )
 
 
-def _train(base: Path, value: object, place: Place) -> list[Path]:
+def _train(base: Path, value: object, place: Place, notes: list[str] | None) -> list[Path]:
     """Return the images of an entry: a folder, a list of images in a `.txt`, or one image."""
     path = _plain(base / reading.text(value, place, thing="a folder", limit=1000))
     if path.suffix.lower() == ".txt" and not os.path.isdir(path):
         return list(_listed(path, base, place))
     try:
-        return images.found(path)
+        return images.found(path, notes=notes)
     except Refused as error:
         raise place.refused(error.what, why=error.why, hint=error.hint) from error
 

@@ -28,6 +28,7 @@ else:
 
 OWN: Final = (".ppm", ".pgm", ".pnm", ".npy", ".npz")
 BY_PILLOW: Final = (".jpg", ".jpeg", ".png")
+UNREAD: Final = frozenset([".avif", ".bmp", ".gif", ".heic", ".jp2", ".tif", ".tiff", ".webp"])
 # What decoders raise, and numpy's parser of a header: it takes Python's words, whoever wrote them.
 _DAMAGED: Final = (
     *(ArithmeticError, EOFError, LookupError, OSError, RuntimeError, SyntaxError, TypeError),

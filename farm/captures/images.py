@@ -25,14 +25,19 @@ _BOTH: Final = (*formats.OWN, *formats.BY_PILLOW)
 
 
 def found(
-    source: Path, *, root: Path = Path(), pillow: Callable[[], bool] = formats.has_pillow
+    source: Path,
+    *,
+    root: Path = Path(),
+    pillow: Callable[[], bool] = formats.has_pillow,
+    notes: list[str] | None = None,
 ) -> list[Path]:
     """Return the images that a file or folder stands for, in the order that a person counts.
 
     A folder is looked into, not below it; hidden files and those of another ending are none of
     its images. Nothing is read. root: where a relative source starts from; messages name the source
-    as it was given. pillow: whether it is installed. Raises Refused if nothing is
-    there, no image is found, or one would need Pillow.
+    as it was given. pillow: whether it is installed. notes: learns of images that are left out,
+    since nobody here reads their format. Raises Refused if nothing is there, no image is found, or
+    one would need Pillow.
     """
     place = root / source
     if os.path.isdir(place):
@@ -44,6 +49,8 @@ def found(
         if not files:
             known = f"an image ends in {', '.join(_BOTH)}"
             raise Refused(f"no image in {short(str(source))}", why=known)
+        if notes is not None:
+            notes += _left_out(source, inside)
         files.sort(key=_by_number)
     else:
         files = [_file(place, shown=short(str(source)))]
@@ -86,6 +93,15 @@ def _file(path: Path, *, shown: str = "") -> Path:
     if not is_image(path):
         raise Refused(f"{shown} is no image", why=f"an image ends in {', '.join(_BOTH)}")
     return path
+
+
+def _left_out(source: Path, inside: list[Path]) -> list[str]:
+    """Return a note of images in formats that nobody here reads."""
+    others = [each for each in inside if each.suffix.lower() in formats.UNREAD]
+    if not others:
+        return []
+    endings = ", ".join(sorted({each.suffix.lower() for each in others}))
+    return [f"images left out of {short(str(source))}: {len(others)} of {endings}, not read here"]
 
 
 def _beside(path: Path) -> list[str]:

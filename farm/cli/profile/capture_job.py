@@ -49,9 +49,9 @@ def wanted(words: Words, *, root: Path, has_gpu: bool | None = None) -> Wanted:
     check_side(words)
     device = one_device(words.device)
     on_gpu = device.startswith("cuda")
-    notes = check_device(words, on_gpu=on_gpu)
-    data = _data(words, root)
-    pictures = _images(words, root)
+    notes = [*check_device(words, on_gpu=on_gpu)]
+    data = _data(words, root, notes)
+    pictures = _images(words, root, notes)
     resolved = models.resolve(_reference(words), root=root)
     inputs, imgsz = _inputs(resolved, words)
     _check_kind(words, resolved, pictures=bool(pictures), imgsz=imgsz)
@@ -74,7 +74,7 @@ def wanted(words: Words, *, root: Path, has_gpu: bool | None = None) -> Wanted:
     )
     config = _config(words, capture, on_gpu=on_gpu)
     unused = () if words.weights == DEFAULT else ("size",)
-    return Wanted(job, effort, resolved, capture, device, config, notes, unused)
+    return Wanted(job, effort, resolved, capture, device, config, tuple(notes), unused)
 
 
 def asked(found: Wanted, *, folder: Path) -> Asked:
@@ -107,16 +107,18 @@ def _no_device(device: str) -> NoResult:
     return NoResult(what, why="no driver of NVIDIA is loaded", hint="--device cpu")
 
 
-def _data(words: Words, root: Path) -> Data | UnsetType:
-    return dataset.parsed(words.what or "", root) if words.kind == "run" else UNSET
+def _data(words: Words, root: Path, notes: list[str]) -> Data | UnsetType:
+    return dataset.parsed(words.what or "", root, notes=notes) if words.kind == "run" else UNSET
 
 
-def _images(words: Words, root: Path) -> tuple[str, ...]:
+def _images(words: Words, root: Path, notes: list[str]) -> tuple[str, ...]:
     if words.kind == "run" or words.what is None:
         return ()
     if not words.what:
         raise Refused("no file ''", hint="without SOURCE, an image that comes along is taken")
-    return tuple(str(each.absolute()) for each in images.found(Path(words.what), root=root))
+    return tuple(
+        str(each.absolute()) for each in images.found(Path(words.what), root=root, notes=notes)
+    )
 
 
 def _reference(words: Words) -> str:

@@ -46,6 +46,17 @@ def test_synthetic_is_endless_or_so_many(tmp_path):
     )
 
 
+def test_images_of_a_data_set_that_nobody_reads_are_told(folder):
+    """As those of a folder that an inference looks into."""
+    _write(folder / "set/images/x.webp", "")
+    _write(folder / "data.yaml", "train: set/images\n")
+    notes = []
+
+    dataset.parsed("data.yaml", folder, notes=notes)
+
+    assert [True] == [each.endswith("1 of .webp, not read here") for each in notes]
+
+
 @pytest.mark.seed("S4.11")
 def test_a_yaml_names_its_images(folder):
     """By folders, lists and single files, from its own folder or from `path`."""

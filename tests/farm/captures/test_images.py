@@ -35,6 +35,18 @@ def test_a_folder_stands_for_its_images():
     assert ["a.npy", "img2.PPM", "img10.ppm"] == [each.name for each in images.found(Path("d"))]
 
 
+def test_images_that_nobody_reads_are_left_out_and_told():
+    """A folder half of which is WebP is another one than a person thinks; a text is no image."""
+    here("d/a.ppm", "d/b.webp", "d/c.BMP", "d/e.webp", "d/notes.txt")
+    told, none = [], []
+
+    images.found(Path("d"), notes=told)
+    images.found(Path("d/a.ppm"), notes=none)
+
+    assert ["images left out of 'd': 3 of .bmp, .webp, not read here"] == told
+    assert [] == none
+
+
 @pytest.mark.seed("S4.32")
 def test_no_image_found_is_refused():
     """Exit 2, whether the folder is empty, holds other files, or there is none."""

@@ -190,10 +190,10 @@ def _of_function(data: Data, *, batch: int, imgsz: int) -> Iterator[object]:
     if not callable(function):
         raise LoadFailed("bad_data", f"{data.reference!r} cannot be called")
     made = function(**_taken(function, {"batch": batch, "imgsz": imgsz}))
-    if not isinstance(made, Iterable):
+    if not (isinstance(made, Iterable) or hasattr(type(made), "__getitem__")):
         what = f"{data.reference!r} returned {type(made).__name__}, which yields no batches"
         raise LoadFailed("bad_data", what)
-    source = iter(made)
+    source: Iterator[object] = iter(made)
     for first in source:
         if not any(True for _ in outputs.leaves(first)):
             what = f"{data.reference!r} yielded {type(first).__name__}, which holds no array"

@@ -198,10 +198,15 @@ def test_a_function_yields_the_batches_itself(given):
     )
     two = given("import numpy\ndef f(**all):\n    return [numpy.array([*all.values()])]\n")
     three = given("import torch\ndef f():\n    return [torch.ones(1)]\n")
+    old = given(
+        "import torch\nclass C:\n    def __getitem__(self, at):\n"
+        "        return [torch.ones(1), torch.ones(2)][at]\ndef f():\n    return C()\n"
+    )
 
     assert [(2, 48)] * 3 == [tuple(each["x"].shape) for each, _ in one]
     assert [[2, 48]] == [each.tolist() for each in two]
     assert [[1.0]] == [each.tolist() for each in three]
+    assert [[1.0], [1.0, 1.0]] == [each.tolist() for each in old]
 
 
 def test_a_function_that_yields_nothing_is_a_short_pass(given):
