@@ -193,24 +193,53 @@ class LogLine(Answer, frozen=True, kw_only=True, tag="farm.log/v1"):
 
 
 class Device(Struct, frozen=True, kw_only=True):
-    """A slot of a node; queues: what it takes. state full: its node's spool takes no more."""
+    """A slot of a node; queues: what it takes; reason: why it does not measure, "" if it may.
+
+    state: full where its node's spool takes no more, unfit while its gates forbid it; paused and
+    quarantine until a person says otherwise; held and suspect where it should be out, and the valve
+    keeps it in: the one claims nothing, the other serves on under a doubt.
+    """
 
     node: str
     slot: str
     device: str
-    state: Literal["measuring", "idle", "draining", "full"]
+    state: Literal[
+        "measuring",
+        "idle",
+        "draining",
+        "full",
+        "paused",
+        "quarantine",
+        "held",
+        "suspect",
+        "unfit",
+    ]
     job: str
     run_id: str
     queues: list[str]
     store: str
     farm_version: str
     silent_s: float
+    reason: str = ""
+
+
+class HealthChange(Struct, frozen=True, kw_only=True):
+    """What became of a device, or of a whole node where slot is "": by a person or by its gates."""
+
+    at: str
+    node: str
+    slot: str
+    kind: str
+    note: str
+    by: Literal["node", "person"]
 
 
 class Nodes(Answer, frozen=True, kw_only=True, tag="farm.nodes/v1"):
     devices: list[Device]
     unserved: dict[str, int]
     spools: list[Spool] = []
+    alerts: list[str] = []
+    history: list[HealthChange] = []
 
 
 # ── profiles and names ───────────────────────────────────────────────────────────────────────────
@@ -436,6 +465,8 @@ class Schemas(Answer, frozen=True, kw_only=True, tag="farm.schemas/v1"):
 
 
 class Slot(Struct, frozen=True, kw_only=True):
+    """A slot as its machine offers it; trouble: what keeps it from being measured on, or ""."""
+
     node: str
     slot: str
     classes: list[str]
@@ -445,6 +476,7 @@ class Slot(Struct, frozen=True, kw_only=True):
     environment: str
     store: str
     version: str
+    trouble: str = ""
 
 
 class Devices(Answer, frozen=True, kw_only=True, tag="farm.devices/v1"):

@@ -63,6 +63,7 @@ DEGRADING: Final = frozenset(
         "precision_mismatch",
         "processes_disagree",
         "repeats_missing",
+        "suspect_device",
         "too_many_threads",
         "warmup_not_converged",
     )

@@ -24,7 +24,7 @@ from farm.errors import NoResult, Unreachable
 from farm.ledger import Ears, Held, Ledger
 from farm.settings import shown
 from farm.store import open_store, place
-from workers.control import Listen, Setup, Stop
+from workers.control import Judged, Listen, Setup, Stop
 from workers.keeper import STOP_S, Keeper
 from workers.node import Served
 from workers.spool import Spool
@@ -219,8 +219,14 @@ class Agent:
         self._beat_at = now + self._ledger.ttl_s / 3
 
     def _register(self, state: Literal["up", "draining"]) -> None:
-        slots = [each.slot for each in self._keepers]
-        self._ledger.node(self._node, state=state, slots=slots, spool=self._uploader.depth())
+        slots = [msgspec.structs.replace(each.slot, trouble=each.trouble) for each in self._keepers]
+        held = self._ledger.node(self._node, state=state, slots=slots, spool=self._uploader.depth())
+        health = {each.slot: each for each in held if each.kind != "paused"}
+        if "" in health and health[""].kind == "cleared":
+            self._ledger.settle(self._node)
+        for keeper in self._keepers:  # each time: a worker that has just started knows nothing
+            told = health.get(keeper.slot.slot)
+            keeper.tell(Judged(kind=told.kind, note=told.note, by=told.by) if told else Judged())
 
     def _release_leftovers(self) -> None:
         for owner in self._ledger.owners(self._node):

@@ -57,7 +57,21 @@ class Holding(Struct, frozen=True, kw_only=True, tag="holding"):
     progress: str = ""
 
 
-Message = Setup | Stop | Listen | Holding
+class Judged(Struct, frozen=True, kw_only=True, tag="judged"):
+    """What the farm holds of the device, as `farm.ledger.Hold`; kind: "" for nothing."""
+
+    kind: str = ""
+    note: str = ""
+    by: str = ""
+
+
+class Fit(Struct, frozen=True, kw_only=True, tag="fit"):
+    """Whether the device may be measured on now; trouble: why not, "" if it may."""
+
+    trouble: str = ""
+
+
+Message = Setup | Stop | Listen | Holding | Judged | Fit
 _decoder = msgspec.json.Decoder(Message)
 
 

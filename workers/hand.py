@@ -32,6 +32,7 @@ from workers.folders import (
     trace,
 )
 from workers.record import OUTPUT, TRACE
+from workers.sentry import Unfit
 from workers.station import Station
 
 
@@ -139,6 +140,8 @@ def _measure(
             on_progress=show,
             by_hand=asked,
         )
+    except Unfit as error:
+        raise NoResult("the device is not fit to be measured on", why=str(error)) from error
     finally:
         os.close(stop_r)
         os.close(stop_w)

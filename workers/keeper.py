@@ -11,7 +11,7 @@ from typing import IO, Final
 
 import msgspec
 
-from workers.control import Control, Holding, Message, Setup, pair
+from workers.control import Control, Fit, Holding, Message, Setup, pair
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +31,7 @@ class Keeper:
         self.slot = setup.slot
         self.owner = ""
         self.holding = Holding()
+        self.trouble = ""
         self.control: Control | None = None
         self._setup, self._lock, self._clock = setup, lock, clock
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,6 +61,8 @@ class Keeper:
                 # A line without progress keeps the last one of the same entry.
                 if message.progress or changed:
                     self.holding, is_news = message, True
+            elif isinstance(message, Fit) and message.trouble != self.trouble:
+                self.trouble, is_news = message.trouble, True
         return is_news
 
     def tell(self, message: Message) -> None:
@@ -78,7 +81,7 @@ class Keeper:
             return ""
         log.warning("slot worker %s ended with %s", self.owner, code)
         self._process = None
-        self.holding = Holding()
+        self.holding, self.trouble = Holding(), ""
         self._hang_up()
         self._restart_at = now + min(2.0**self._failures, _RESTART_MAX_S) - 1.0
         self._failures += 1

@@ -1,33 +1,26 @@
 """Who watches the GPU of a slot: whether it is fit before a repeat, and what became of it then.
 
-It asks the probe, and never within a measured pass: there the probe only takes samples, which are
-cut into windows afterwards.
+It looks through the probe, and never within a measured pass: there the probe only takes samples,
+which are cut into windows afterwards.
 """
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
-
-from msgspec import structs
+from typing import Final
 
 from farm.gates import Gate
 from farm.schema import GateRow
-from workers.gates import Baseline, Finding, after, before, worst
-from workers.gpu import Board, Hung, Probe, State
+from workers.gates import Finding, after, before
+from workers.gpu import Board, Probe, State
 from workers.host import Host
+from workers.lookout import Lookout
 from workers.record import Record
 from workers.telemetry import window
 
-T = TypeVar("T")
-
-log = logging.getLogger(__name__)
-
 RATE_HZ: Final = 10.0
-_LOOKS: Final = 3
-_LOOK_AGAIN_S: Final = 0.4  # utilisation covers up to a second
 _UNFIT: Final = ("defer", "quarantine")
+_WAITING: Final = ("temperature", "device_memory")  # what may pass by itself
 # What a gate that looked afterwards means for the repeat that it closes.
 _FLAGS: Final = {"contention": "foreign_gpu_process"}
 
@@ -36,9 +29,14 @@ class Unfit(Exception):
     """The device is not to be measured on now; nothing was. findings: what its gates saw."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
-        bad = [each for each in findings if each.enforced and each.verdict in _UNFIT]
+        bad = [each for each in findings if _forbids(each)]
         super().__init__("; ".join(f"{each.id}: {each.reason}" for each in bad))
         self.findings = list(findings)
+
+    @property
+    def fault(self) -> Finding | None:
+        """The worst fault of the device itself among them."""
+        return _worst(self.findings)
 
 
 class Sentry:
@@ -54,76 +52,146 @@ class Sentry:
         clock: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._probe, self._board, self._gates = probe, board, gates
-        self._host, self._clock, self._sleep = host, clock, sleep
-        self._looks: deque[State] = deque(maxlen=_LOOKS)
-        self._baseline = Baseline()
+        self._lookout = Lookout(probe, board, host=host, sleep=sleep)
+        self._gates, self._clock = gates, clock
+        self._begin: State | None = None
         self._judged_ns = 0
-        self._hangs = 0
-        self._warm_since_ns: int | None = None
+        self._since_ns: dict[str, int] = {}
         self._doubted = False
-        self._broken: list[Finding] = []
+        self._faults: list[Finding] = []
+        self._throttled: deque[tuple[int, str]] = deque()
+        self.is_suspect = False
+
+    @property
+    def fault(self) -> Finding | None:
+        """The worst fault of the device itself that was seen since it was last forgiven."""
+        return _worst(self._faults)
+
+    def forgive(self) -> None:
+        """Forget its faults: somebody has seen to it."""
+        self._faults.clear()
+        self._throttled.clear()
+        self._since_ns.clear()
+        self._judged_ns = self._clock() + 1
 
     def ready(self) -> list[Finding]:
         """Return what its gates say before a repeat; raise Unfit if one of them forbids it.
 
-        A fault of the device itself forbids all that comes after, until somebody has seen to it.
+        A fault of the device itself forbids all that comes after, until it is forgiven; a suspect
+        goes on in spite of soft ones, under a doubt.
         """
-        states = self._looked()
-        if any(each.enforced for each in self._broken):
-            raise Unfit(self._broken)
-        now = self._clock()
-        warm_s = 0.0 if self._warm_since_ns is None else (now - self._warm_since_ns) / 1e9
+        states = self._lookout.looks()
+        self._begin = states[-1] if states else None
+        self._check_faults()
         found = before(
             states,
             None,
             gates=self._gates,
             on_cpu=False,
-            baseline=self._baseline,
-            waited_s=warm_s,
+            baseline=self._lookout.baseline,
+            waited_s=self._waited_s(),
             since_ns=self._judged_ns,
-            hangs=self._hangs,
-            names=self._names(states),
+            hangs=self._lookout.hangs,
+            names=self._lookout.names(states),
         )
-        is_warm = any(each.id == "temperature" and each.verdict == "defer" for each in found)
-        self._warm_since_ns = (self._warm_since_ns or now) if is_warm else None
-        if worst(found) in _UNFIT:
+        self._wait_for(found)
+        self._remember(found)
+        self._check_faults()
+        if any(_forbids(each) for each in found if each.severity != "soft"):
             raise Unfit(found)
         self._doubted = any(map(_is_doubt, found))
         return found
 
+    def _check_faults(self) -> None:
+        if self._lookout.is_gone:
+            self._remember([self._gone()])
+        bad = [each for each in self._faults if each.severity == "hard" or not self.is_suspect]
+        if bad:
+            raise Unfit(bad)
+
+    def _remember(self, found: Sequence[Finding]) -> None:
+        """Keep the faults of the device; one that lasts is one."""
+        known = {(each.id, each.severity) for each in self._faults}
+        self._faults += [
+            each
+            for each in found
+            if _worst([each]) is not None and (each.id, each.severity) not in known
+        ]
+
+    def _waited_s(self) -> Mapping[str, float]:
+        """Return for how long the gates that wait for something have done so."""
+        now = self._clock()
+        return {name: (now - since) / 1e9 for name, since in self._since_ns.items()}
+
+    def _wait_for(self, found: Sequence[Finding]) -> None:
+        now = self._clock()
+        for each in found:
+            if each.id in _WAITING and each.verdict not in ("ok", "skipped"):
+                self._since_ns.setdefault(each.id, now)
+            else:
+                self._since_ns.pop(each.id, None)
+
     def watch(self) -> None:
         """Sample the device from now on as often as a job wants it."""
-        self._asked(lambda: self._probe.watch(self._board.uuid, RATE_HZ))
+        self._lookout.watch(RATE_HZ)
 
-    def closed(self, record: Record | None) -> tuple[list[Finding], list[str]]:
+    def closed(self, record: Record | None, *, job: str = "") -> tuple[list[Finding], list[str]]:
         """Return what a repeat has left on its device, and the doubts about its passes.
 
-        record: of the child, None if it left none: then its windows are not known.
+        record: of the child, None if it left none: then its windows are not known. job: whose
+        repeat it was: a device that slows down job after job is at fault itself.
         """
-        first = self._looks[-1] if self._looks else None
-        last = self._look()
+        first, last = self._begin, self._lookout.look()
         found: list[Finding] = []
         if first is not None and last is not None:
             found = after(
                 first,
                 last,
                 gates=self._gates,
-                baseline=self._baseline,
-                names=self._names([last]),
+                baseline=self._lookout.baseline,
+                names=self._lookout.names([last]),
             )
         if last is not None:
             self._judged_ns = last.at_ns + 1
-        self._broken += [each for each in found if _is_fault(each) and each.severity == "hard"]
-        flags = {_FLAGS.get(each.id, "device_fault") for each in found if _is_fault(each)}
-        flags |= {"device_fault"} if any(each.enforced for each in self._broken) else set()
+        self._remember(found)
+        if self._lookout.is_gone:
+            self._remember([self._gone()])
+        flags = {
+            _FLAGS.get(each.id, "device_fault")
+            for each in found
+            if _forbids(each) and each.severity != "job"
+        }
+        flags |= {"device_fault"} if any(map(_is_hard, self._faults)) else set()
         if self._doubted or last is None or any(map(_is_doubt, found)):
             flags.add("not_quiet")
         if record is not None:
             flags |= self._of_passes(record)
+        if "throttled" in flags:
+            found += self._slowed(job)
         # What nobody measures on is no reason to ask its driver ten times a second.
-        self._asked(lambda: self._probe.watch(self._board.uuid, 0))
+        self._lookout.watch(0)
         return found, sorted(flags)
+
+    def _slowed(self, job: str) -> list[Finding]:
+        """Note that a repeat was slowed down; return the finding once that is the device's way."""
+        gate, now = self._gates["throttle"], self._clock()
+        span_ns = gate.limits["over_min"] * 60_000_000_000
+        self._throttled.append((now, job))
+        while self._throttled and self._throttled[0][0] < now - span_ns:
+            self._throttled.popleft()
+        often = len(self._throttled) >= gate.limits["per_min"] * gate.limits["over_min"]
+        if not often or len({each for _, each in self._throttled}) < gate.limits["jobs"]:
+            return []
+        found = Finding(
+            id="throttle",
+            phase="window",
+            verdict="quarantine",
+            severity="soft",
+            reason=f"{len(self._throttled)} repeats slowed down in {gate.limits['over_min']} min",
+            enforced=gate.mode == "enforce",
+        )
+        self._remember([found])
+        return [found]
 
     def _of_passes(self, record: Record) -> set[str]:
         """Return the flags of the measured passes, cut out of the samples."""
@@ -131,8 +199,7 @@ class Sentry:
         if not edges:
             return set()
         since = min(begin.at_ns for begin, _ in edges) - 1_000_000_000
-        seen = self._asked(lambda: self._probe.samples(self._board.uuid, since_ns=since))
-        samples = seen.samples if seen is not None else []
+        samples = self._lookout.samples(since_ns=since)
         flags: set[str] = set()
         for begin, end in edges:
             told = window(
@@ -145,52 +212,6 @@ class Sentry:
             flags |= set(told.flags)
         return flags
 
-    def _looked(self) -> list[State]:
-        """Return the last looks at it, none where its driver does not answer.
-
-        One look is enough at a device that idles; a busy one is looked at again.
-        """
-        self._looks.clear()
-        for _ in range(_LOOKS):
-            state = self._look()
-            if state is None:
-                return []
-            use = state.readings.get("utilization_pct")
-            if use is None or not use.value:
-                break
-            self._sleep(_LOOK_AGAIN_S)
-        return list(self._looks)
-
-    def _look(self) -> State | None:
-        state = self._asked(lambda: self._probe.state(self._board.uuid))
-        if state is None:
-            return None
-        self._looks.append(state)
-        if state.processes == []:
-            used = state.readings.get("memory_used_bytes")
-            warm = state.readings.get("temperature_c")
-            self._baseline = structs.replace(
-                self._baseline,
-                used_bytes=_least(self._baseline.used_bytes, used.value if used else None),
-                idle_c=_least(self._baseline.idle_c, warm.value if warm else None),
-            )
-        return state
-
-    def _asked(self, question: Callable[[], T]) -> T | None:
-        try:
-            answer = question()
-        except Hung as error:
-            self._hangs = error.in_a_row
-            log.warning("%s: %s", self._board.kind, error)
-            return None
-        except LookupError as error:
-            log.warning("%s: %s", self._board.kind, error)
-            if "KeyError" in str(error) and not self._broken:  # it fell off, or was cut otherwise
-                self._broken.append(self._gone())
-            return None
-        self._hangs = 0
-        return answer
-
     def _gone(self) -> Finding:
         return Finding(
             id="nvml",
@@ -200,12 +221,6 @@ class Sentry:
             reason="it is not there any more",
             enforced=self._gates["nvml"].mode == "enforce",
         )
-
-    def _names(self, states: Sequence[State]) -> Mapping[int, str]:
-        """Return the commands of the processes that are on it; only then is it worth a look."""
-        if not any(each.processes for each in states[-1:]):
-            return {}
-        return {pid: usage.command for pid, usage in self._host.processes().items()}
 
 
 def rows(found: Sequence[Finding], *, repeat: int) -> list[GateRow]:
@@ -223,14 +238,19 @@ def rows(found: Sequence[Finding], *, repeat: int) -> list[GateRow]:
     ]
 
 
-def _is_fault(found: Finding) -> bool:
-    return found.enforced and found.verdict in _UNFIT and found.severity != "job"
+def _forbids(found: Finding) -> bool:
+    return found.enforced and found.verdict in _UNFIT
+
+
+def _worst(found: Sequence[Finding]) -> Finding | None:
+    """Return the first fault of a device, a hard one before a soft one."""
+    bad = [each for each in found if _forbids(each) and each.severity in ("soft", "hard")]
+    return min(bad, key=lambda each: each.severity != "hard", default=None)
+
+
+def _is_hard(found: Finding) -> bool:
+    return found.enforced and found.severity == "hard"
 
 
 def _is_doubt(found: Finding) -> bool:
     return found.enforced and found.verdict in ("degraded", "unknown")
-
-
-def _least(one: int | None, other: int | None) -> int | None:
-    known = [each for each in (one, other) if each is not None]
-    return min(known, default=None)

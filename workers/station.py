@@ -20,17 +20,18 @@ import msgspec
 from farm import bundle, identity, schema
 from farm.errors import NoResult
 from farm.hardware import Roofs
-from farm.schema import Asked, Device, GateRow, Order, Profile, SystemCard
+from farm.schema import Asked, Device, Failure, GateRow, Order, Profile, SystemCard
 from farm.store import Store
 from workers import cores, lease
 from workers.assembly import Attempt
 from workers.environment import child_environment
+from workers.gates import Finding
 from workers.gpu import Board
 from workers.host import Host, neighbours
 from workers.launch import SILENCE_S, Ended, Limits, ignore, launch
 from workers.measure import Interrupted, measure
 from workers.record import Assignment
-from workers.sentry import Sentry, rows
+from workers.sentry import Sentry, Unfit, rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +121,12 @@ class Station:
                 ),
                 now=lambda: datetime.now(UTC),
             )
-        return msgspec.structs.replace(made, gate=seen) if self.sentry is not None else made
+        if self.sentry is None:
+            return made
+        broken = self.sentry.fault
+        if broken is not None and broken.severity == "hard":  # in this job: none begins with one
+            raise Unfit([broken])
+        return msgspec.structs.replace(made, gate=seen)
 
     def _watched(
         self,
@@ -134,7 +140,7 @@ class Station:
         seen += rows(self.sentry.ready(), repeat=asked.index)
         self.sentry.watch()
         ended, others = run()
-        found, flags = self.sentry.closed(ended.record)
+        found, flags = self.sentry.closed(ended.record, job=asked.job.job_id)
         seen += rows(found, repeat=asked.index)
         if ended.record is None:
             return ended, others
@@ -213,7 +219,25 @@ class Station:
         )
         after = self.host.processes()
         shutil.rmtree(home, ignore_errors=True)
+        if (fault := _fault_of(ended)) is not None:
+            raise Unfit([fault])
         return ended, tuple(neighbours(before, after, cpus=self.device.cpus, seconds=ended.seconds))
+
+
+def _fault_of(ended: Ended) -> Finding | None:
+    """Return what a child shows of its device, whoever wrote the model."""
+    if ended.unkillable:
+        return _hard("unkillable_child", "a child on it cannot be ended")
+    said = ended.record.failure if ended.record is not None else msgspec.UNSET
+    if isinstance(said, Failure) and said.kind == "identity_mismatch":
+        return _hard(said.kind, said.message)
+    return None
+
+
+def _hard(name: str, reason: str) -> Finding:
+    return Finding(
+        id=name, phase="after", verdict="quarantine", severity="hard", reason=reason, enforced=True
+    )
 
 
 def _limits(asked: Assignment) -> Limits:

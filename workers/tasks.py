@@ -27,7 +27,7 @@ from farm.schema import Order, Profile
 from farm.store import Denied, StoreError, open_store, place
 from farm.store import Unreachable as Away
 from workers import roofs
-from workers.control import Control, Holding, Listen, Setup, Stop
+from workers.control import Control, Fit, Holding, Judged, Listen, Setup, Stop
 from workers.gpu import Probe
 from workers.host import Host
 from workers.launch import Ended, launch
@@ -38,6 +38,7 @@ from workers.sentry import Sentry, Unfit
 from workers.spool import Parcel, Spool
 from workers.station import Station
 from workers.voice import Voice
+from workers.ward import Ward
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +84,7 @@ class SlotWorker:
             start=start,
             roofs=roofs.known(Path(setup.state), setup.card.system_id),
         )
+        self._ward = Ward(setup, self._ledger, self._station.sentry)
         self._stop_r, self._stop_w = os.pipe()
         self._stop: Stop | None = None
         self._claim: Claim | None = None
@@ -91,6 +93,10 @@ class SlotWorker:
 
     def obey(self, message: object) -> None:
         """Do what the agent says; what is said of an entry no longer in hand is old news."""
+        if isinstance(message, Judged):
+            with suppress(Unreachable):  # it is said again with the next beat
+                self._ward.hear(message)
+            return
         with self._guard:
             if self._claim is None or self._voice is None:
                 return
@@ -145,21 +151,17 @@ class SlotWorker:
 
     def _is_fit(self) -> bool:
         """Tell if the device may be measured on; while it may not, nothing is claimed."""
-        sentry = self._station.sentry
-        if sentry is None:
-            return True
-        try:
-            sentry.ready()
-        except Unfit as error:
-            log.warning("not fit: %s", error)
-            return False
-        return True
+        trouble = self._ward.trouble()
+        self._control.send(Fit(trouble=trouble))
+        return not trouble
 
     def _unfit(self, claim: Claim, error: Unfit) -> None:
         """Hand an entry back for any other device; it was not tried."""
         log.warning("%s: handed back, %s", claim.key, error)
         with suppress(Unreachable):
-            self._ledger.finish(claim, state="LATER", cause=f"device: {error}"[:200])
+            if error.fault is not None:  # before its job is free for the next device
+                self._ward.report(error.fault, job=claim.key, run=claim.run)
+            self._ledger.finish(claim, state="BACK", cause=f"device: {error}"[:200])
 
     def _give_up(self, claim: Claim) -> None:
         """Say what becomes of an entry whose child was stopped; a lost one is somebody else's."""
@@ -186,7 +188,7 @@ class SlotWorker:
         if self._waits(claim, order):
             return
         try:
-            profile = self._station.measure(
+            profile = self._ward.doubted(self._station).measure(
                 order,
                 run_id=claim.run,
                 attempt=claim.attempt,
@@ -202,6 +204,7 @@ class SlotWorker:
         finally:
             voice.close()  # its last lines are there before the entry ends
         self._keep(claim, profile, folder, effort=effort_id(order))
+        self._ward.look_back(claim)
 
     def _say(self, claim: Claim, **progress: object) -> None:
         said = json.dumps(progress) if progress else ""

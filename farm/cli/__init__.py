@@ -18,6 +18,7 @@ from farm.cli import (
     asking,
     depot,
     machine,
+    nodes,
     profile,
     queueing,
     results,
@@ -70,7 +71,7 @@ cli.add(
 cli.add("One measurement", profile.profile)
 cli.add(
     "Farm",
-    *(machine.up, machine.down, machine.scheduler, views.nodes),
+    *(machine.up, machine.down, machine.scheduler, nodes.nodes),
     *(upkeep.doctor, upkeep.config, upkeep.completion),
 )
 

@@ -1,4 +1,4 @@
-"""The verbs that look and change nothing: what would be measured, how runs and nodes stand."""
+"""The verbs that look and change nothing: what would be measured, and how runs stand."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -11,11 +11,11 @@ import click
 from farm.cli import completing, options
 from farm.cli.group import verb
 from farm.cli.talk import Talk
+from farm.cli.waiting import unserved_of, warn_of
 from farm.errors import NoResult, Refused, Unreachable
 
 if TYPE_CHECKING:
     from farm import answers
-    from farm.console import Console
     from farm.ledger import Record, Slot
     from farm.reaching import Farm
     from farm.settings import Settings
@@ -97,7 +97,7 @@ def status(
         raise Refused("--state filters the jobs of a run", hint="name one: `farm status RUN`")
     chosen = talk.settings(store=store)
     farm = _farm_to_look_at(talk, chosen)
-    unserved = _unserved(farm)
+    unserved = unserved_of(farm)
     spools = fleet.spools(farm.ledger.nodes()) if farm else []
     try:
         where = talk.store(chosen.store.value)
@@ -107,38 +107,7 @@ def status(
             _show_jobs(talk, where, farm, run_id, states=states, limit=limit, spools=spools)
     finally:  # also where the store is away: then most of all
         if not talk.as_json:
-            _warn_of(talk.console(), unserved, spools)
-
-
-@verb(examples=("farm nodes", "farm nodes gpu-03 --json"))
-@click.argument("node", required=False)
-@click.pass_obj
-def nodes(talk: Talk, node: str | None) -> None:
-    """List the devices of the farm, and what each measures."""
-    from farm import fleet, reaching
-    from farm.errors import did_you_mean
-
-    farm, console = reaching.need(talk.settings(), passing=True), talk.console()
-    known = farm.ledger.nodes()
-    found = fleet.devices(known, farm.ledger.running(), of=node)
-    spools = fleet.spools([each for each in known if node in (None, each.name)])
-    names = [each.name for each in known]
-    if node is not None and not found:
-        raise NoResult(
-            f"no node {node!r} on this farm",
-            why=f"it has {', '.join(names)}" if names else "it has none",
-            hint=did_you_mean(node, names),
-        )
-    unserved = _unserved(farm)
-    if talk.as_json:
-        console.document(fleet.document(found, unserved, spools))
-        return
-    if not found:
-        raise NoResult(
-            "no node serves this farm", hint="`farm-worker start` on a machine offers its devices"
-        )
-    console.show(fleet.table(found))
-    _warn_of(console, unserved, spools)
+            warn_of(talk.console(), unserved, spools)
 
 
 def _show_runs(
@@ -201,24 +170,6 @@ def _farm_to_look_at(talk: Talk, chosen: "Settings") -> "Farm | None":
     except Unreachable as error:
         talk.console().warn(f"{error.what}; what follows is what the store knows")
         return None
-
-
-def _warn_of(
-    console: "Console", unserved: dict[str, int], spools: "Sequence[answers.Spool]"
-) -> None:
-    """Say what no device takes, and what does not get into the store."""
-    from farm import fleet, queues
-
-    for line in (*queues.unserved_lines(unserved), *fleet.spool_lines(spools)):
-        console.warn(line)
-
-
-def _unserved(farm: "Farm | None") -> dict[str, int]:
-    """Return the entries that wait in queues which no live slot hears."""
-    if farm is None:
-        return {}
-    heard: set[str] = {queue for slot in farm.slots() for queue in slot.classes}
-    return {queue: many for queue, many in farm.ledger.ready().items() if queue not in heard}
 
 
 def _live(farm: "Farm | None") -> "Callable[[str], Sequence[Record]]":

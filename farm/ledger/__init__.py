@@ -13,6 +13,8 @@ farm:jc:<key>        those of them that want no retry       farm:open           
 farm:rj:<run>        entries of a run → "", or what it      farm:ev             every transition
                      kept when it was done with one         farm:log:<key>      lines of a child
 farm:lead:<what>     who leads                              farm:tell:<node>    channel to a node
+farm:hold            what people and gates hold back        farm:health         its history
+farm:cases           devices that gates wanted out
 """
 
 from farm.ledger.door import Ledger
@@ -20,10 +22,13 @@ from farm.ledger.records import (
     ENDS,
     STATES,
     TTL_S,
+    Case,
     Claim,
     Entry,
     Event,
+    HealthEvent,
     Held,
+    Hold,
     Node,
     Record,
     Server,
@@ -38,11 +43,14 @@ __all__ = [
     "ENDS",
     "STATES",
     "TTL_S",
+    "Case",
     "Claim",
     "Ears",
     "Entry",
     "Event",
+    "HealthEvent",
     "Held",
+    "Hold",
     "Ledger",
     "Node",
     "Record",

@@ -2,34 +2,24 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
-from farm.ledger.records import TTL_S, Claim, Entry, Held, Slot, Spool, Tick
-from farm.ledger.views import Views
+from farm.ledger.holds import Holds, held_of
+from farm.ledger.records import Claim, Entry, Held, Hold, Slot, Spool, Tick
 from farm.ledger.wire import Ears, reaching
-
-if TYPE_CHECKING:
-    from redis.commands.core import Script
 
 BATCH: Final = 100  # entries per script call, so that none holds the server for 10 ms
 _LOG_LINES: Final = 2000
 _LOG_S: Final = 120
 
 
-class Ledger(Views):
+class Ledger(Holds):
     """The one door to Redis. Whatever changes an entry is one atomic call of the script.
 
     Raises Unreachable when the server cannot be reached, refuses us or is not ours to use.
     """
-
-    def __init__(self, url: str, *, ttl_s: float = TTL_S) -> None:
-        super().__init__(url, ttl_s=ttl_s)
-        folder = Path(__file__).parent
-        source = "".join((folder / name).read_text() for name in ("entry.lua", "ledger.lua"))
-        self._script: Script = self._redis.register_script(source)
 
     def setup(self) -> None:
         """Settle the lease time of this farm, and with it that the server answers."""
@@ -92,7 +82,8 @@ class Ledger(Views):
 
     def claim(self, slot: Slot, *, owner: str) -> Claim | dict[str, int]:
         """Return the next entry under a fresh lease, or the tickets that are wanted instead."""
-        found = self._call("claim", {"owner": owner, "node": slot.node, "classes": slot.classes})
+        where = {"node": slot.node, "slot": slot.slot, "classes": slot.classes}
+        found = self._call("claim", {"owner": owner, **where})
         if "none" in found:
             return dict(found.get("tickets") or {})
         return msgspec.convert({**found, "tickets": found["tickets"] or {}}, Claim)
@@ -111,7 +102,7 @@ class Ledger(Views):
         self,
         held: Claim | Held,
         *,
-        state: Literal["UPLOADING", "DONE", "FAILED", "RETRY", "LATER", "CANCELLED"],
+        state: Literal["UPLOADING", "DONE", "FAILED", "RETRY", "LATER", "BACK", "CANCELLED"],
         cause: str,
         profile_key: str = "",
         counted: bool = True,
@@ -120,7 +111,8 @@ class Ledger(Views):
         """End our attempt; return the entry's new state, or `STALE` if the lease was lost.
 
         UPLOADING hands the lease to `owner`, which beats for it and ends the entry. LATER: nothing
-        of the attempt has begun, so it is tried in half a minute and is no try. CANCELLED says that
+        of the attempt has begun, so it is tried in half a minute and is no try; BACK: likewise, and
+        at once, for it was our device alone that could not. CANCELLED says that
         the child was ended because nobody waited for it; if a run has asked for the entry since, it
         goes back into the queue uncounted.
         """
@@ -165,10 +157,10 @@ class Ledger(Views):
         state: Literal["up", "draining", "gone"],
         slots: Sequence[Slot] | None = None,
         spool: Spool | None = None,
-    ) -> None:
+    ) -> list[Hold]:
         """Register a node with its slots, or renew its heartbeat, or take it off the list.
 
-        While its spool is full nothing is claimed there.
+        Return what is held of it and its devices. While its spool is full nothing is claimed there.
         """
         change: dict[str, Any] = {"node": name, "state": state}
         if spool is not None:
@@ -177,7 +169,7 @@ class Ledger(Views):
         if slots is not None:
             change["slots"] = msgspec.json.encode(slots).decode()
             change["classes"] = sorted({each for slot in slots for each in slot.classes})
-        self._call("node", change)
+        return held_of(self._call("node", change))
 
     # ── between people and a running job ─────────────────────────────────────────────────────────
 
@@ -208,11 +200,6 @@ class Ledger(Views):
         pipe.expire(f"farm:log:{key}", _LOG_S)
         with reaching():
             pipe.execute()
-
-    def _call(self, operation: str, arguments: dict[str, Any]) -> Any:
-        with reaching():
-            answer = self._script(args=[operation, json.dumps(arguments)])
-        return json.loads(answer)["answer"]
 
 
 def _batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:

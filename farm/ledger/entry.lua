@@ -168,8 +168,9 @@ local function retry(key, cause, counted, wait_ms)
     infra = infra + 1
     put(key, 'infra', tostring(infra), 'avoid', node, 'avoid_until', text(now() + AVOID_MS))
   end
-  if infra > RETRIES or tonumber(get(key, 'attempt')) >= CLAIMS then
-    move(key, 'DEAD', cause)
+  local poisoned = get(key, 'poisoned')
+  if poisoned or infra > RETRIES or tonumber(get(key, 'attempt')) >= CLAIMS then
+    move(key, 'DEAD', poisoned and 'poisoned' or cause)
     redis.call('ZADD', 'farm:dead', text(now()), key)
     return 'DEAD'
   end
@@ -184,9 +185,9 @@ local function retry(key, cause, counted, wait_ms)
 end
 
 -- Nothing of the attempt has begun, because what it needs is away: it does not count as one.
-local function postpone(key, cause)
+local function postpone(key, cause, wait_ms)
   put(key, 'attempt', tostring(tonumber(get(key, 'attempt')) - 1))
-  return retry(key, cause, false, POSTPONED_MS)
+  return retry(key, cause, false, wait_ms)
 end
 
 -- The profile lies in the node's spool: the lease is the uploader's, the device is free, and the
@@ -208,7 +209,8 @@ local function arm(e, run)
   attach(e.key, run)
   local seq = redis.call('HINCRBY', 'farm:meta', 'seq', 1)
   redis.call('ZREM', 'farm:dead', e.key)
-  redis.call('HDEL', 'farm:j:' .. e.key, 'profile_key', 'progress', 'avoid', 'node', 'started')
+  redis.call('HDEL', 'farm:j:' .. e.key, 'profile_key', 'progress', 'avoid', 'node', 'started',
+    'poisoned')
   put(e.key, 'class', e.class, 'run', run, 'spec', e.spec, 'prio', text(e.prio),
     'score', text(e.prio * 1e12 + seq), 'infra', '0', 'attempt', get(e.key, 'attempt') or '0',
     'queued', text(now()))

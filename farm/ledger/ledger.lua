@@ -1,6 +1,6 @@
 -- Every change of run state is one call of this script: ARGV[1] names the operation, ARGV[2] holds
 -- its arguments as JSON, the answer is JSON. Redis runs it alone, so each call is one transaction.
--- entry.lua stands before it. Key names are listed in __init__.py.
+-- entry.lua and holds.lua stand before it. Key names are listed in __init__.py.
 
 local TICKET_CAP = 64
 
@@ -68,6 +68,8 @@ function op.claim(a)
   local state, full = unpack(redis.call('HMGET', 'farm:node:' .. a.node, 'state', 'full'))
   if state and state ~= 'up' then return {none = state} end
   if full == '1' then return {none = 'its spool is full'} end
+  local bar = barred(a.node, a.slot)
+  if bar then return {none = bar} end
   local best, lowest
   for _, class in ipairs(a.classes) do
     local key = first_of(class, a.node)
@@ -113,7 +115,8 @@ function op.finish(a)
     move(a.key, 'UPLOADING', a.cause)
     return 'UPLOADING'
   end
-  if a.state == 'LATER' then return postpone(a.key, a.cause) end
+  if a.state == 'LATER' then return postpone(a.key, a.cause, POSTPONED_MS) end
+  if a.state == 'BACK' then return postpone(a.key, a.cause) end
   if a.state == 'RETRY' then return retry(a.key, a.cause, a.counted) end
   -- Its child was ended for a cancel: if somebody has asked since, that costs the entry no try.
   if a.state == 'CANCELLED' then return retry(a.key, a.cause, false) end
@@ -185,15 +188,27 @@ function op.node(a)
   if a.state == 'gone' then
     redis.call('DEL', at)
     redis.call('SREM', 'farm:nodes', a.node)
-    return 'gone'
+    return {}
   end
   redis.call('SADD', 'farm:nodes', a.node)
   redis.call('HSET', at, 'heartbeat', text(now()), 'seen', text(server_us() / 1000),
     'state', a.state)
   if a.spool then redis.call('HSET', at, 'spool', a.spool, 'full', a.full and '1' or '0') end
   if a.slots then redis.call('HSET', at, 'slots', a.slots, 'classes', cjson.encode(a.classes)) end
-  return a.state
+  return holds_of(a.node)
 end
+
+function op.hold(a)
+  put_hold(a.target, a.about, {kind = a.kind, note = a.note, by = a.by})
+  return a.kind
+end
+
+-- The node has heard that a device is cleared, and what it kept of it is gone.
+function op.settle(a)
+  return redis.call('HDEL', 'farm:hold', a.target .. '|health')
+end
+
+op.quarantine = quarantine
 
 -- cjson writes an empty table as {}, so a list that may be empty travels inside a named field.
 local answer = op[ARGV[1]](cjson.decode(ARGV[2]))

@@ -49,6 +49,7 @@ class Slot(Struct, frozen=True, kw_only=True):
     """One device as the scheduler sees it: where it is and which classes of work it takes.
 
     store: the place where its profiles go, as `farm.store.place` says it. version: the agent's.
+    trouble: why its device is not fit just now, "" while it is.
     """
 
     node: str
@@ -60,6 +61,7 @@ class Slot(Struct, frozen=True, kw_only=True):
     environment: str = ""
     store: str = ""
     version: str = ""
+    trouble: str = ""
 
 
 class Spool(Struct, frozen=True, kw_only=True):
@@ -75,6 +77,53 @@ class Spool(Struct, frozen=True, kw_only=True):
     aside: int = 0
     trouble: str = ""
     is_full: bool = False
+
+
+class Hold(Struct, frozen=True, kw_only=True):
+    """What people or gates say of a device, or of a whole node.
+
+    slot: "" for the node. kind: `paused` and `quarantine` and `held` claim nothing; a `suspect`
+    serves on under a doubt; `cleared` is what the node has not heard yet. severity, cause, job: of
+    what a gate saw, "" where a person said it. at_ms: by the server's clock.
+    """
+
+    node: str
+    slot: str
+    kind: Literal["paused", "quarantine", "held", "suspect", "cleared"]
+    note: str
+    by: Literal["node", "person"]
+    at_ms: float
+    severity: Literal["", "soft", "hard"] = ""
+    cause: str = ""
+    job: str = ""
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A device that a gate wants out. class_: of the system. job: the entry in hand, "" for none.
+
+    kind: what was done about it, as of `Hold`, "" before. at_ms: of ledger time.
+    """
+
+    node: str
+    slot: str
+    class_: str = msgspec.field(name="class")
+    severity: Literal["soft", "hard"]
+    cause: str
+    job: str = ""
+    run: str = ""
+    driver: str = ""
+    kind: str = ""
+    at_ms: float = msgspec.field(name="at", default=0.0)
+
+
+class HealthEvent(Struct, frozen=True, kw_only=True):
+    """A change of what is held: target is NODE or NODE/SLOT; by: `node` or `person`."""
+
+    at_ms: float
+    target: str
+    kind: str
+    note: str
+    by: str
 
 
 class Node(Struct, frozen=True, kw_only=True):

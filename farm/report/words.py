@@ -50,6 +50,7 @@ FLAGS: Final = {
     "recompiling": "the model compiled again while it was measured",
     "repeats_missing": "fewer usable repeats than asked",
     "sharing_unknown": "nothing tells whether another process used the device",
+    "suspect_device": "its device should be out of the fleet, which cannot spare it",
     "suspended": "the machine slept meanwhile",
     "throttle_unknown": "nothing tells whether the device throttled",
     "throttled": "the device throttled",

@@ -26,7 +26,7 @@ def running(owner: str, *, run=make.RUN) -> Record:
 
 
 def test_a_device_that_holds_no_entry_is_idle_with_all_that_its_agent_said():
-    (found,) = fleet.devices([LAPTOP], [], of=None)
+    (found,) = fleet.devices([LAPTOP], [], [], of=None)
 
     assert (
         answers.Device(
@@ -47,7 +47,7 @@ def test_a_device_that_holds_no_entry_is_idle_with_all_that_its_agent_said():
 
 def test_a_device_that_measures_names_its_job_and_run():
     """The owner is the slot worker; which one of a slot's life it is matters to nobody here."""
-    found = fleet.devices([LAPTOP, RACK], [running("gpu-1/gpu:1#b7")], of=None)
+    found = fleet.devices([LAPTOP, RACK], [running("gpu-1/gpu:1#b7")], [], of=None)
 
     assert [("cpu:0", "idle"), ("gpu:0", "draining"), ("gpu:1", "measuring")] == [
         (each.slot, each.state) for each in found
@@ -56,19 +56,21 @@ def test_a_device_that_measures_names_its_job_and_run():
 
 
 def test_a_slot_of_another_node_by_the_same_name_is_another_device():
-    (found,) = fleet.devices([LAPTOP], [running("desk/cpu:0#a")], of=None)
+    (found,) = fleet.devices([LAPTOP], [running("desk/cpu:0#a")], [], of=None)
 
     assert "idle" == found.state
 
 
 def test_one_node_alone_can_be_asked_for():
-    assert ["gpu-1"] * 2 == [each.node for each in fleet.devices([LAPTOP, RACK], [], of="gpu-1")]
-    assert [] == fleet.devices([LAPTOP, RACK], [], of="desk")
+    assert ["gpu-1"] * 2 == [
+        each.node for each in fleet.devices([LAPTOP, RACK], [], [], of="gpu-1")
+    ]
+    assert [] == fleet.devices([LAPTOP, RACK], [], [], of="desk")
 
 
 def test_the_table_shows_a_row_for_each_device():
     """The job as one may ask for it, shortened; a device at rest has none."""
-    found = fleet.devices([RACK], [running("gpu-1/gpu:0#a", run="r-7")], of=None)
+    found = fleet.devices([RACK], [running("gpu-1/gpu:0#a", run="r-7")], [], of=None)
 
     table = fleet.table(found)
 
@@ -81,7 +83,7 @@ def test_the_table_shows_a_row_for_each_device():
 @pytest.mark.parametrize("unserved", [{}, {"hw.a100": 2}])
 def test_the_document_is_one_of_the_published_answers(unserved):
     held = fleet.spools([HELD_UP])
-    document = fleet.document(fleet.devices([LAPTOP, RACK], [], of=None), unserved, held)
+    document = fleet.document(fleet.devices([LAPTOP, RACK], [], [], of=None), unserved, held)
 
     told = msgspec.json.encode(document)
 
@@ -102,7 +104,7 @@ def test_a_spool_that_is_held_up_says_how_much_waits_how_long_and_why():
         "the store is not there",
         "node gpu-1 takes no job: its spool is full",
     ] == fleet.spool_lines(fleet.spools([LAPTOP, HELD_UP]))
-    assert ["full", "full"] == [each.state for each in fleet.devices([HELD_UP], [], of=None)]
+    assert ["full", "full"] == [each.state for each in fleet.devices([HELD_UP], [], [], of=None)]
 
 
 def test_a_spool_that_empties_as_it_fills_is_no_news():

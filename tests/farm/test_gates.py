@@ -17,7 +17,7 @@ def own(tmp_path: Path, rows: str) -> Path:
 def test_every_gate_says_where_its_limits_come_from_and_how_sure_they_are() -> None:
     found = gates()
 
-    assert 19 == len(found)
+    assert 20 == len(found)
     assert all(each.source and each.phases and each.limits for each in found.values())
     assert {"low", "medium", "high"} >= {each.confidence for each in found.values()}
 

@@ -10,67 +10,12 @@ from msgspec import structs
 
 from farm.gates import gates
 from tests.workers import make
-from workers.fakes import FakeClock
-from workers.gpu import Hung, Probe, State
-from workers.gpu.probe import Samples
-from workers.gpu.simulated import Simulated
+from tests.workers.posts import Post, S
+from workers.gpu import Probe
 from workers.host import Host
 from workers.record import Edge, Record
 from workers.sentry import Sentry, Unfit, rows
 from workers.telemetry import Sample
-
-S = 1_000_000_000
-
-
-class Asked:
-    """A probe without a process: its devices are simulated, its samples are what a test says."""
-
-    def __init__(self, boards: Simulated, clock: FakeClock) -> None:
-        self.boards, self.clock = boards, clock
-        self.rates: list[float] = []
-        self.seen: list[Sample] = []
-        self.hung = 0
-
-    def state(self, uuid: str) -> State:
-        if self.hung:
-            raise Hung("it said nothing", in_a_row=self.hung)
-        self.boards.hear()
-        try:
-            return self.boards.state(uuid, at_ns=self.clock())
-        except KeyError as error:  # as the probe says it
-            raise LookupError(f"KeyError: {error}") from error
-
-    def watch(self, uuid: str, hz: float) -> float:
-        self.rates.append(hz)
-        return hz
-
-    def samples(self, uuid: str, *, since_ns: int = 0) -> Samples:
-        return Samples(10.0, [each for each in self.seen if each.at_ns >= since_ns])
-
-
-class Post:
-    """A sentry at a simulated GPU, and the script of its faults."""
-
-    def __init__(self, folder: Path, *, enforced: bool = True) -> None:
-        self.file, self.clock = folder / "faults.json", FakeClock(now_ns=S)
-        boards = Simulated("1xH100", faults=self.file, clock=self.clock)
-        self.board = boards.boards()[0][0]
-        self.probe = Asked(boards, self.clock)
-        probe: Any = self.probe
-        self.sentry = Sentry(
-            probe,
-            self.board,
-            gates=gates(enforced=enforced),
-            host=Host(folder / "none"),
-            clock=self.clock,
-            sleep=self.clock.sleep,
-        )
-
-    def fault(self, **script: Any) -> None:
-        self.file.write_text(json.dumps({"0": script}))
-
-    def heal(self) -> None:
-        self.file.unlink()
 
 
 @pytest.fixture
@@ -142,9 +87,12 @@ def test_a_device_that_is_not_fit_is_not_measured_on_until_it_is(
         post.sentry.ready()
     assert {"defer", "quarantine"} & verdicts(caught.value.findings)
 
-    if "xids" not in script:  # that one stays until somebody clears it
-        post.heal()
-        assert {"ok"} == verdicts(post.sentry.ready())
+    post.heal()
+    if "quarantine" in verdicts(caught.value.findings):  # that stays until somebody clears it
+        with pytest.raises(Unfit, match=why):
+            post.sentry.ready()
+        post.sentry.forgive()
+    assert {"ok"} == verdicts(post.sentry.ready())
 
 
 def test_on_hardware_that_nobody_has_verified_a_gate_only_says_what_it_saw(tmp_path: Path) -> None:
@@ -199,7 +147,72 @@ def test_what_a_driver_always_uses_is_no_left_over_memory(post: Post) -> None:
     assert {"ok"} == verdicts(post.sentry.ready())
 
     post.fault(readings={"memory_used_bytes": 320 << 20})
-    assert "degraded" in verdicts(post.sentry.ready())
+    with pytest.raises(Unfit, match="320 MiB are used"):
+        post.sentry.ready()
+
+
+def test_memory_that_a_job_left_is_waited_for_and_then_the_device_is_out(post: Post) -> None:
+    """N12: dirty, then quarantine; let go in time, it is as good as ever."""
+    post.sentry.ready()
+    left = {"readings": {"memory_used_bytes": 2 << 30}}
+    for heals in (True, False):
+        post.fault(**left)
+        for _ in range(3):
+            with pytest.raises(Unfit, match="2048 MiB"):
+                post.sentry.ready()
+            assert post.sentry.fault is None
+            post.clock.advance(20 * S)
+        if heals:
+            post.heal()
+            assert {"ok"} == verdicts(post.sentry.ready())
+
+    with pytest.raises(Unfit, match="2048 MiB are used, and no process has them, for 60 s"):
+        post.sentry.ready()
+    assert post.sentry.fault is not None
+    assert ("device_memory", "soft") == (post.sentry.fault.id, post.sentry.fault.severity)
+
+
+def test_a_suspect_serves_on_under_a_doubt_and_not_once_it_is_broken(post: Post) -> None:
+    """What the farm cannot spare (`node.md` §9)."""
+    post.sentry.ready()
+    post.fault(readings={"pcie_replays": 1_000_000})
+    post.sentry.closed(None)
+    with pytest.raises(Unfit, match="pcie_replay"):
+        post.sentry.ready()
+
+    post.sentry.is_suspect = True
+    post.sentry.ready()
+    post.clock.advance(S)
+    post.fault(xids=[79])
+
+    with pytest.raises(Unfit, match="Xid 79"):
+        post.sentry.ready()
+
+
+def test_a_device_that_slows_down_job_after_job_is_out(post: Post) -> None:
+    """Six repeats in ten minutes, of two jobs: one job alone may be what heats it."""
+    post.probe.seen = sampled(0x40)
+    for job in "aaaaaaa":
+        post.sentry.ready()
+        post.sentry.closed(record(), job=job)
+    assert post.sentry.fault is None
+
+    post.sentry.ready()
+    found, _ = post.sentry.closed(record(), job="b")
+
+    assert "8 repeats slowed down in 10 min" in [each.reason for each in found]
+    assert post.sentry.fault is not None
+    assert ("throttle", "soft") == (post.sentry.fault.id, post.sentry.fault.severity)
+
+
+def test_repeats_that_slowed_down_long_ago_are_no_habit(post: Post) -> None:
+    post.probe.seen = sampled(0x40)
+    for job in "abcdefgh":
+        post.sentry.ready()
+        post.sentry.closed(record(), job=job)
+        post.clock.advance(121 * S)
+
+    assert post.sentry.fault is None
 
 
 # ── after it ─────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ import click
 from farm.errors import BUG, INTERRUPTED, FarmError, lacking
 from farm.stopping import stoppable
 from workers import talk
-from workers.cli import measuring, serving
+from workers.cli import listing, measuring, serving
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -25,7 +25,7 @@ def cli() -> None:
 
 for each in (
     *(serving.start, measuring.run, measuring.measure, measuring.roofs),
-    *(serving.card, serving.devices),
+    *(serving.card, listing.devices),
 ):
     cli.add_command(each)
 

@@ -66,41 +66,6 @@ def start(
 
 
 @click.command()
-@options.devices
-@options.name
-@options.state
-@options.locks
-@options.slots
-@options.fake
-@options.json
-def devices(
-    devices: str,
-    name: str,
-    state_dir: str,
-    lock_dir: str,
-    cpu_slots: int,
-    fake: str,
-    as_json: bool,
-) -> None:
-    """List the slots of this machine, the cores each leases, and what it takes."""
-    import msgspec
-
-    state, _settings = places(state_dir)
-    served = offered(
-        state, selector=devices, name=name, lock_dir=lock_dir, count=cpu_slots, fake=fake
-    )
-    if as_json:
-        rows = [msgspec.to_builtins(each.slot) for each in served]
-        talk.document(json.dumps({"schema": "farm.devices/v1", "slots": rows}).encode())
-        return
-    for each in served:
-        cores = ",".join(map(str, each.device.cpus))
-        click.echo(
-            f"{each.device.slot}  {each.device.name}  cores {cores}  {each.slot.system_class}"
-        )
-
-
-@click.command()
 @options.device
 @options.name
 @options.state

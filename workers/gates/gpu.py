@@ -106,8 +106,11 @@ def contention(
     return "defer", said, ""
 
 
-def device_memory(state: State, baseline: Baseline, limits: Limits) -> Said:
-    """Memory that no process explains: a job that died may have left it."""
+def device_memory(state: State, baseline: Baseline, waited_s: float | None, limits: Limits) -> Said:
+    """Memory that no process explains: a job that died may have left it, and may yet let it go.
+
+    waited_s: for that, None after a repeat, whose own end may be the reason.
+    """
     used = state.readings.get("memory_used_bytes", Reading(reason="not_probed"))
     if used.value is None:
         return _unread(used)
@@ -117,9 +120,14 @@ def device_memory(state: State, baseline: Baseline, limits: Limits) -> Said:
         most = limits["without_baseline_bytes"]
     else:
         most = baseline.used_bytes + limits["over_baseline_bytes"]
-    if used.value > most:
-        return "degraded", f"{used.value // _MIB} MiB are used, and no process has them", ""
-    return OK
+    if used.value <= most:
+        return OK
+    said = f"{used.value // _MIB} MiB are used, and no process has them"
+    if waited_s is None:
+        return "degraded", said, ""
+    if waited_s < limits["wait_s"]:
+        return "defer", said, ""
+    return "quarantine", f"{said}, for {waited_s:.0f} s", "soft"
 
 
 def device_idle(states: Sequence[State], limits: Limits) -> Said:

@@ -29,7 +29,7 @@ def before(
     gates: Gates,
     on_cpu: bool,
     baseline: Baseline = Baseline(),  # noqa: B008 - it cannot be changed
-    waited_s: float = 0.0,
+    waited_s: Mapping[str, float] | None = None,
     since_ns: int = 0,
     hangs: int = 0,
     own: Collection[int] = (),
@@ -39,18 +39,25 @@ def before(
 
     states: the last looks at the GPU, none where its driver does not answer, None on a CPU slot.
     found: the host, None where nobody looked.
-    on_cpu: whether the cores themselves are measured. waited_s: for the device to cool down.
+    on_cpu: whether the cores themselves are measured. waited_s: by gate, for what passes: for the
+    device to cool down, and for memory to be let go.
     since_ns: errors of the driver count from then. own: processes of ours; names: of all.
     """
     rules = {} if found is None else _of_host(found, on_cpu=on_cpu)
+    waited = {"temperature": 0.0, "device_memory": 0.0, **(waited_s or {})}
     if states is not None:
         now = states[-1] if states else None
         rules["nvml"] = lambda limits: gpu.nvml(now, hangs, limits)
         if now is not None:
-            rules |= _of_state(now, baseline, since_ns, own, names or {})
+            rules |= _of_state(now, since_ns, own, names or {})
             rules |= {
                 "device_idle": lambda limits: gpu.device_idle(states, limits),
-                "temperature": lambda limits: gpu.temperature(now, baseline, waited_s, limits),
+                "device_memory": lambda limits: gpu.device_memory(
+                    now, baseline, waited["device_memory"], limits
+                ),
+                "temperature": lambda limits: gpu.temperature(
+                    now, baseline, waited["temperature"], limits
+                ),
                 "power_limit": lambda limits: gpu.power_limit(now, limits),
             }
     return list(_judged("before", rules, gates))
@@ -66,8 +73,9 @@ def after(
     names: Mapping[int, str] | None = None,
 ) -> list[Finding]:
     """Return what a repeat has left: first and last are the GPU before and after it."""
-    rules = _of_state(last, baseline, first.at_ns, own, names or {})
+    rules = _of_state(last, first.at_ns, own, names or {})
     rules |= {
+        "device_memory": lambda limits: gpu.device_memory(last, baseline, None, limits),
         "ecc_corrected": lambda limits: gpu.ecc_corrected(first, last, limits),
         "pcie_replay": lambda limits: gpu.pcie_replay(first, last, limits),
         "nvlink": lambda limits: gpu.nvlink(first, last, limits),
@@ -92,7 +100,6 @@ def _of_host(found: HostState, *, on_cpu: bool) -> dict[str, Rule]:
 
 def _of_state(
     state: State,
-    baseline: Baseline,
     since_ns: int,
     own: Collection[int],
     names: Mapping[int, str],
@@ -103,7 +110,6 @@ def _of_state(
         "ecc_uncorrected": lambda limits: gpu.ecc_uncorrected(state, limits),
         "remap": lambda limits: gpu.remap(state, limits),
         "contention": lambda limits: gpu.contention(state, own, names, limits),
-        "device_memory": lambda limits: gpu.device_memory(state, baseline, limits),
     }
 
 

@@ -60,8 +60,7 @@ def test_a_healthy_gpu_on_a_quiet_host_is_fit() -> None:
     assert {} == bad(every)
     assert "ok" == worst(every)
     shown = {each.id for each in every}
-    assert set(GATES) - {"host_clock"} <= shown | {"host_clock"}
-    assert set(GATES) == shown
+    assert {"throttle"} == set(GATES) - shown  # which looks at many repeats together
 
 
 XIDS = {
@@ -96,7 +95,7 @@ def test_an_error_of_the_driver_is_the_gpus_or_the_jobs(
         ({"remapped": [0, 0, 0, 1]}, "remap", ("quarantine", "hard")),
         ({"retired_pending": 1}, "remap", ("degraded", "")),
         ({"retired_single": 40, "retired_double": 23}, "remap", ("quarantine", "hard")),
-        ({"memory_used_bytes": 257 << 20}, "device_memory", ("degraded", "")),
+        ({"memory_used_bytes": 257 << 20}, "device_memory", ("defer", "")),
         ({"temperature_c": 90}, "temperature", ("quarantine", "hard")),
         ({"power_limit_mw": 600_000}, "power_limit", ("degraded", "")),
         # what should be there and fails is unknown, and never ok (N14)
@@ -184,6 +183,20 @@ def test_memory_is_held_against_the_quietest_of_this_boot() -> None:
 
 
 @pytest.mark.parametrize(
+    ("waited_s", "expected"),
+    [(0.0, ("defer", "")), (59.0, ("defer", "")), (60.0, ("quarantine", "soft"))],
+)
+def test_memory_that_nobody_has_gets_a_minute_to_be_let_go(
+    waited_s: float, expected: tuple[str, str]
+) -> None:
+    used = state(memory_used_bytes=2 << 30)
+
+    found = ahead(used, baseline=Baseline(used_bytes=0), waited_s={"device_memory": waited_s})
+
+    assert {"device_memory": expected} == bad(found)
+
+
+@pytest.mark.parametrize(
     ("looks", "expected"), [([80, 0, 0], {}), ([0, 80, 80], {"device_idle"}), ([80], set())]
 )
 def test_a_gpu_is_busy_when_it_is_seen_so_twice(looks: list[int], expected: Any) -> None:
@@ -196,7 +209,9 @@ def test_a_gpu_is_busy_when_it_is_seen_so_twice(looks: list[int], expected: Any)
     ("waited_s", "verdict"), [(0.0, "defer"), (59.0, "defer"), (60.0, "degraded")]
 )
 def test_a_warm_gpu_gets_a_minute_to_cool_down(waited_s: float, verdict: str) -> None:
-    found = ahead(state(temperature_c=60), baseline=Baseline(idle_c=34), waited_s=waited_s)
+    found = ahead(
+        state(temperature_c=60), baseline=Baseline(idle_c=34), waited_s={"temperature": waited_s}
+    )
 
     assert {"temperature": (verdict, "")} == bad(found)
 
