@@ -20,6 +20,8 @@ INSTALL := $(PIP) install --progress-bar off --no-compile --constraint $(PINS)
 RUN := $(VENV)/.ready-to-run
 WORK := $(VENV)/.ready-to-work
 PYTEST := $(BIN)/python -m pytest
+# A file stays together, in the order of the tree: few tests that take long would else come last.
+SPREAD := $(PYTEST) --numprocesses auto --dist loadfile --no-loadscope-reorder --durations=10
 SERVERS := redis or s3 or browser or gpu or timing
 
 .PHONY: help demo test check unit integration format-check lint types imports \
@@ -96,11 +98,11 @@ imports: $(WORK)
 	$(BIN)/lint-imports
 
 unit: $(WORK)
-	$(PYTEST) --numprocesses auto --dist loadfile --durations=10 -m 'not long and not ($(SERVERS))'
+	$(SPREAD) -m 'not long and not ($(SERVERS))'
 
 # Two that measure disturb each other, and two that drive a farm share the device: those run alone.
 integration: $(WORK) browser
-	$(PYTEST) --numprocesses auto --dist loadfile --durations=10 --ignore tests/integration \
+	$(SPREAD) --ignore tests/integration \
 	  -m 'not long and ($(SERVERS)) and not (timing or browser)'
 	$(PYTEST) --durations=10 -m 'not long and ($(SERVERS))' tests/integration
 	$(PYTEST) --durations=10 --ignore tests/integration -m 'not long and (timing or browser)'

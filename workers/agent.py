@@ -19,14 +19,15 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from farm import __version__, broker
+from farm import broker
 from farm.errors import NoResult, Unreachable
 from farm.ledger import Ears, Held, Ledger
 from farm.settings import shown
 from farm.store import open_store, place
-from workers.control import Judged, Listen, Setup, Stop
+from workers.control import Judged, Listen, Stop
+from workers.guard import Manner
 from workers.keeper import STOP_S, Keeper
-from workers.node import Served
+from workers.node import Around, Served
 from workers.spool import Spool
 from workers.uploader import Uploader
 
@@ -50,19 +51,14 @@ class Agent:
         ttl_s: float,
         drain_s: float,
         lifeline: int | None,
+        manner: Manner = Manner(),  # noqa: B008 - it cannot be changed
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._node, self._card = served[0].slot.node, served[0].card
         self._broker_url, self._store = broker_url, place(store)
-        self._keepers = [
-            Keeper(
-                _setup(each, broker=broker_url, store=store, state=state, spool=spool),
-                lock=each.lock.fd if each.lock is not None else None,
-                clock=clock,
-            )
-            for each in served
-        ]
+        around = Around(broker_url, store, self._store, state, spool, manner)
+        self._keepers = [_keeper(each, around, clock) for each in served]
         self._ledger = Ledger(broker_url, ttl_s=ttl_s)
         self._app = broker.connect(broker_url)
         self._uploader = Uploader(
@@ -274,27 +270,9 @@ class Agent:
             log.warning("broker away at the end: %s", error)
 
 
-def _setup(served: Served, *, broker: str, store: str, state: Path, spool: Path) -> Setup:
-    """Return what the workers of a slot are told; each gets an owner of its own."""
-    where = place(store)
-    return Setup(
-        slot=msgspec.structs.replace(served.slot, store=where, version=__version__),
-        owner="",
-        device=served.device,
-        card=served.card,
-        environment=served.environment,
-        broker=broker,
-        # A folder is the same one wherever the worker stands; of a URL it needs the password too.
-        store=store if "://" in store else where,
-        state=str(state),
-        spool=str(spool),
-        lock_dir=str(served.lock_dir),
-        flags=list(served.flags),
-        board=served.board,
-        simulated=served.simulated,
-        fake=served.seen.fake,
-        faults=served.seen.faults,
-    )
+def _keeper(served: Served, around: Around, clock: Callable[[], float]) -> Keeper:
+    lock = served.lock.fd if served.lock is not None else None
+    return Keeper(served.setup(around), lock=lock, clock=clock)
 
 
 def _keep_to(*, housekeeping: Sequence[int]) -> None:

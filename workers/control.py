@@ -14,6 +14,7 @@ from msgspec import Struct
 from farm.ledger import Slot
 from farm.schema import Device, SystemCard
 from workers.gpu import Board
+from workers.guard import Manner
 
 
 class Setup(Struct, frozen=True, kw_only=True, tag="setup"):
@@ -34,6 +35,7 @@ class Setup(Struct, frozen=True, kw_only=True, tag="setup"):
     simulated: bool = False
     fake: str = ""
     faults: str = ""
+    manner: Manner = Manner()
 
 
 class Stop(Struct, frozen=True, kw_only=True, tag="stop"):

@@ -41,6 +41,14 @@ _WHY_NULL = {
     "lag1": "below_resolution",
     "output_digest": "not_applicable",
 }
+# What was not quiet, and what nobody could see.
+_LOUD = frozenset(
+    (
+        *("busy_siblings", "contended", "device_fault", "foreign_gpu_process", "not_quiet"),
+        *("suspect_device", "throttled"),
+    )
+)
+_UNSEEN = frozenset(("contention_unknown", "gates_off", "sharing_unknown", "throttle_unknown"))
 
 
 @dataclass(frozen=True)
@@ -207,8 +215,8 @@ def quality(
     if block.proc_cv is not None and block.proc_cv > processes.DISAGREE:
         flags.add("processes_disagree")
     waits = [each.repeat.wait_share for each in repeats]
-    quiet = "false" if "contended" in flags else "true"
-    if quiet == "true" and ("contention_unknown" in flags or None in waits):
+    quiet = "true" if _LOUD.isdisjoint(flags) else "false"
+    if quiet == "true" and (not _UNSEEN.isdisjoint(flags) or None in waits):
         quiet = "unknown"
     drifts = [spread.drift(_samples_ms(each)) for each in repeats]
     return Quality(

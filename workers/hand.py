@@ -31,8 +31,8 @@ from workers.folders import (
     output,
     trace,
 )
+from workers.gates import Unfit
 from workers.record import OUTPUT, TRACE
-from workers.sentry import Unfit
 from workers.station import Station
 
 

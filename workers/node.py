@@ -9,22 +9,35 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from farm import schema
+from farm import __version__, schema
 from farm.errors import Bad, NoResult, Refused
 from farm.ledger import Slot
 from farm.schema import Device, SystemCard
 from workers import accelerators, card, cores, devices, ids, lease
+from workers.control import Setup
 from workers.gpu import Board, Seen
+from workers.guard import Manner
 from workers.host import Host
 
 log = logging.getLogger(__name__)
 
 _NONE: Final = Seen()
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class Around(NamedTuple):
+    """What all workers of a node share. place: the store, as `farm.store.place` says it."""
+
+    broker: str
+    store: str
+    place: str
+    state: Path
+    spool: Path
+    manner: Manner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +60,28 @@ class Served:
     @property
     def simulated(self) -> bool:
         return self.board is not None and self.seen.simulated
+
+    def setup(self, around: Around) -> Setup:
+        """Return what the workers of the slot are told; each gets an owner of its own."""
+        return Setup(
+            slot=structs.replace(self.slot, store=around.place, version=__version__),
+            owner="",
+            device=self.device,
+            card=self.card,
+            environment=self.environment,
+            broker=around.broker,
+            # A folder is the same one wherever the worker stands; of a URL it needs the password.
+            store=around.store if "://" in around.store else around.place,
+            state=str(around.state),
+            spool=str(around.spool),
+            lock_dir=str(self.lock_dir),
+            flags=list(self.flags),
+            board=self.board,
+            simulated=self.simulated,
+            fake=self.seen.fake,
+            faults=self.seen.faults,
+            manner=around.manner,
+        )
 
 
 def offer(

@@ -11,36 +11,21 @@ from typing import Final
 
 from farm.gates import Gate
 from farm.schema import GateRow
-from workers.gates import Finding, after, before
+from workers.gates import Finding, Unfit, after, before, forbids, is_doubt, worst_fault
 from workers.gpu import Board, Probe, State
 from workers.host import Host
+from workers.host_sentry import Outlook
 from workers.lookout import Lookout
 from workers.record import Record
-from workers.telemetry import window
 
 RATE_HZ: Final = 10.0
-_UNFIT: Final = ("defer", "quarantine")
 _WAITING: Final = ("temperature", "device_memory")  # what may pass by itself
 # What a gate that looked afterwards means for the repeat that it closes.
 _FLAGS: Final = {"contention": "foreign_gpu_process"}
 
 
-class Unfit(Exception):
-    """The device is not to be measured on now; nothing was. findings: what its gates saw."""
-
-    def __init__(self, findings: Sequence[Finding]) -> None:
-        bad = [each for each in findings if _forbids(each)]
-        super().__init__("; ".join(f"{each.id}: {each.reason}" for each in bad))
-        self.findings = list(findings)
-
-    @property
-    def fault(self) -> Finding | None:
-        """The worst fault of the device itself among them."""
-        return _worst(self.findings)
-
-
 class Sentry:
-    """The gates and samples of one device. host: names who else is on it."""
+    """The gates and samples of one device. host: names who else is on it; outlook: of its host."""
 
     def __init__(
         self,
@@ -49,11 +34,12 @@ class Sentry:
         *,
         gates: Mapping[str, Gate],
         host: Host,
+        outlook: Outlook | None = None,
         clock: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._lookout = Lookout(probe, board, host=host, sleep=sleep)
-        self._gates, self._clock = gates, clock
+        self._gates, self._outlook, self._clock = gates, outlook, clock
         self._begin: State | None = None
         self._judged_ns = 0
         self._since_ns: dict[str, int] = {}
@@ -65,7 +51,7 @@ class Sentry:
     @property
     def fault(self) -> Finding | None:
         """The worst fault of the device itself that was seen since it was last forgiven."""
-        return _worst(self._faults)
+        return worst_fault(self._faults)
 
     def forgive(self) -> None:
         """Forget its faults: somebody has seen to it."""
@@ -74,18 +60,19 @@ class Sentry:
         self._since_ns.clear()
         self._judged_ns = self._clock() + 1
 
-    def ready(self) -> list[Finding]:
+    def ready(self, *, accept: bool = False) -> list[Finding]:
         """Return what its gates say before a repeat; raise Unfit if one of them forbids it.
 
         A fault of the device itself forbids all that comes after, until it is forgiven; a suspect
-        goes on in spite of soft ones, under a doubt.
+        goes on in spite of soft ones, under a doubt. accept: go on with what may pass by itself,
+        under a doubt as well.
         """
         states = self._lookout.looks()
         self._begin = states[-1] if states else None
         self._check_faults()
         found = before(
             states,
-            None,
+            self._outlook.state() if self._outlook is not None else None,
             gates=self._gates,
             on_cpu=False,
             baseline=self._lookout.baseline,
@@ -97,9 +84,10 @@ class Sentry:
         self._wait_for(found)
         self._remember(found)
         self._check_faults()
-        if any(_forbids(each) for each in found if each.severity != "soft"):
+        bad = [each for each in found if forbids(each) and each.severity != "soft"]
+        if bad and not accept:
             raise Unfit(found)
-        self._doubted = any(map(_is_doubt, found))
+        self._doubted = bool(bad) or any(map(is_doubt, found))
         return found
 
     def _check_faults(self) -> None:
@@ -115,7 +103,7 @@ class Sentry:
         self._faults += [
             each
             for each in found
-            if _worst([each]) is not None and (each.id, each.severity) not in known
+            if worst_fault([each]) is not None and (each.id, each.severity) not in known
         ]
 
     def _waited_s(self) -> Mapping[str, float]:
@@ -159,15 +147,17 @@ class Sentry:
         flags = {
             _FLAGS.get(each.id, "device_fault")
             for each in found
-            if _forbids(each) and each.severity != "job"
+            if forbids(each) and each.severity != "job"
         }
         flags |= {"device_fault"} if any(map(_is_hard, self._faults)) else set()
-        if self._doubted or last is None or any(map(_is_doubt, found)):
+        if self._doubted or last is None or any(map(is_doubt, found)):
             flags.add("not_quiet")
         if record is not None:
             flags |= self._of_passes(record)
         if "throttled" in flags:
             found += self._slowed(job)
+        if self._outlook is not None:
+            self._outlook.begin_anew()
         # What nobody measures on is no reason to ask its driver ten times a second.
         self._lookout.watch(0)
         return found, sorted(flags)
@@ -195,6 +185,8 @@ class Sentry:
 
     def _of_passes(self, record: Record) -> set[str]:
         """Return the flags of the measured passes, cut out of the samples."""
+        from workers.telemetry import window  # which brings numpy along
+
         edges = [each for each in (record.latency_edges, record.throughput_edges) if each]
         if not edges:
             return set()
@@ -238,19 +230,5 @@ def rows(found: Sequence[Finding], *, repeat: int) -> list[GateRow]:
     ]
 
 
-def _forbids(found: Finding) -> bool:
-    return found.enforced and found.verdict in _UNFIT
-
-
-def _worst(found: Sequence[Finding]) -> Finding | None:
-    """Return the first fault of a device, a hard one before a soft one."""
-    bad = [each for each in found if _forbids(each) and each.severity in ("soft", "hard")]
-    return min(bad, key=lambda each: each.severity != "hard", default=None)
-
-
 def _is_hard(found: Finding) -> bool:
     return found.enforced and found.severity == "hard"
-
-
-def _is_doubt(found: Finding) -> bool:
-    return found.enforced and found.verdict in ("degraded", "unknown")

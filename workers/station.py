@@ -25,13 +25,14 @@ from farm.store import Store
 from workers import cores, lease
 from workers.assembly import Attempt
 from workers.environment import child_environment
-from workers.gates import Finding
+from workers.gates import Finding, Unfit
 from workers.gpu import Board
+from workers.guard import Guard
 from workers.host import Host, neighbours
 from workers.launch import SILENCE_S, Ended, Limits, ignore, launch
 from workers.measure import Interrupted, measure
 from workers.record import Assignment
-from workers.sentry import Sentry, Unfit, rows
+from workers.sentry import rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class Station:
 
     flags: doubts that hold for every job of the slot. start: runs one child, as `launch` does.
     roofs: measured peaks of this system, None while nobody took them. board: the GPU or slice that
-    every child is pinned to, None on a CPU slot; of a simulated one it computes on the CPU. sentry:
+    every child is pinned to, None on a CPU slot; of a simulated one it computes on the CPU. guard:
     watches it, None where nobody does.
     """
 
@@ -59,7 +60,7 @@ class Station:
     roofs: Roofs | None = None
     board: Board | None = None
     simulated: bool = False
-    sentry: Sentry | None = None
+    guard: Guard | None = None
 
     def measure(
         self,
@@ -116,14 +117,16 @@ class Station:
         ) as held:
             made = measure(
                 tried,
-                run=lambda one: self._watched(
-                    one, seen, lambda: self._child(one, held.fds, stop_fd, on_progress, on_output)
-                ),
+                run=lambda one: self._watched(one, seen, held.fds, stop_fd, on_progress, on_output),
                 now=lambda: datetime.now(UTC),
             )
-        if self.sentry is None:
+        return self._closed(made, seen)
+
+    def _closed(self, made: Profile, seen: list[GateRow]) -> Profile:
+        """Return a profile with what gates saw; raise Unfit where its device broke meanwhile."""
+        if self.guard is None:
             return made
-        broken = self.sentry.fault
+        broken = self.guard.watcher.fault
         if broken is not None and broken.severity == "hard":  # in this job: none begins with one
             raise Unfit([broken])
         return msgspec.structs.replace(made, gate=seen)
@@ -132,15 +135,19 @@ class Station:
         self,
         asked: Assignment,
         seen: list[GateRow],
-        run: Callable[[], tuple[Ended, tuple[str, ...]]],
+        leases: list[int],
+        stop_fd: int,
+        on_progress: Callable[[int, str, int], None],
+        on_output: Callable[[bytes], None],
     ) -> tuple[Ended, tuple[str, ...]]:
         """Run a child between the gates of its device; what they find is a doubt of its repeat."""
-        if self.sentry is None:
-            return run()
-        seen += rows(self.sentry.ready(), repeat=asked.index)
-        self.sentry.watch()
-        ended, others = run()
-        found, flags = self.sentry.closed(ended.record, job=asked.job.job_id)
+        if self.guard is None:
+            return self._child(asked, leases, stop_fd, on_progress, on_output)
+        found = self.guard.ready(lambda why: on_progress(asked.index + 1, why, 0))
+        seen += rows(found, repeat=asked.index)
+        self.guard.watch()
+        ended, others = self._child(asked, leases, stop_fd, on_progress, on_output)
+        found, flags = self.guard.closed(ended.record, job=asked.job.job_id)
         seen += rows(found, repeat=asked.index)
         if ended.record is None:
             return ended, others

@@ -21,24 +21,23 @@ import msgspec
 
 from farm import broker, schema
 from farm.errors import FarmError, Unreachable
-from farm.gates import gates
 from farm.ledger import Claim, Held, Ledger
 from farm.schema import Order, Profile
 from farm.store import Denied, StoreError, open_store, place
 from farm.store import Unreachable as Away
 from workers import roofs
 from workers.control import Control, Fit, Holding, Judged, Listen, Setup, Stop
-from workers.gpu import Probe
+from workers.gates import Unfit
 from workers.host import Host
 from workers.launch import Ended, launch
 from workers.leftovers import Leftovers, effort_id
 from workers.measure import Interrupted
 from workers.packing import cause, pack
-from workers.sentry import Sentry, Unfit
 from workers.spool import Parcel, Spool
 from workers.station import Station
 from workers.voice import Voice
 from workers.ward import Ward
+from workers.watchers import guarded
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +57,7 @@ class SlotWorker:
         start: Callable[..., Ended] = launch,
         today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat(),
     ) -> None:
-        self._slot, self._owner = setup.slot, setup.owner
-        self._control = control
+        self._slot, self._owner, self._control = setup.slot, setup.owner, control
         self._ledger = Ledger(setup.broker)
         self._store = open_store(setup.store)
         self._spool = Spool(Path(setup.spool), place=place(setup.store))
@@ -75,7 +73,7 @@ class SlotWorker:
             flags=tuple(setup.flags),
             board=setup.board,
             simulated=setup.simulated,
-            sentry=_sentry(setup),
+            guard=guarded(setup),
             cache=Path(setup.state) / "cache",
             lock_dir=Path(setup.lock_dir),
             store=self._store,
@@ -84,7 +82,7 @@ class SlotWorker:
             start=start,
             roofs=roofs.known(Path(setup.state), setup.card.system_id),
         )
-        self._ward = Ward(setup, self._ledger, self._station.sentry)
+        self._ward = Ward(setup, self._ledger, self._station.guard)
         self._stop_r, self._stop_w = os.pipe()
         self._stop: Stop | None = None
         self._claim: Claim | None = None
@@ -270,14 +268,6 @@ class SlotWorker:
         )
         log.info("%s: %s, %s", claim.key, cause(profile), state)
         self._left.clear(claim)
-
-
-def _sentry(setup: Setup) -> Sentry | None:
-    """Return who watches the GPU of a slot; a simulated one counts as verified hardware."""
-    if setup.board is None:
-        return None
-    probe = Probe(fake=setup.fake, faults=setup.faults)
-    return Sentry(probe, setup.board, gates=gates(enforced=setup.simulated), host=Host())
 
 
 def main(argv: list[str]) -> int:

@@ -15,10 +15,10 @@ from typing import Final
 from farm.errors import Unreachable
 from farm.ledger import Claim, Ledger
 from workers.control import Judged, Setup
-from workers.gates import Finding
+from workers.gates import Finding, Unfit
+from workers.guard import Guard
 from workers.health import Ailment, Health, boot_of, case, number_of
 from workers.host import Host
-from workers.sentry import Sentry, Unfit
 from workers.station import Station
 
 log = logging.getLogger(__name__)
@@ -27,17 +27,17 @@ _LOOK_AGAIN_S: Final = 5.0  # at a device that is not fit
 
 
 class Ward:
-    """Watches over one device between jobs; the sentry does within them, None where nobody does."""
+    """Watches over one device between jobs; the guard does within them, None where nobody does."""
 
     def __init__(
         self,
         setup: Setup,
         ledger: Ledger,
-        sentry: Sentry | None,
+        guard: Guard | None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._slot, self._ledger, self._sentry, self._clock = setup.slot, ledger, sentry, clock
+        self._slot, self._ledger, self._guard, self._clock = setup.slot, ledger, guard, clock
         self._driver = setup.card.stable.drivers.nvidia or ""
         self._health = Health(Path(setup.state), number_of(setup.slot), boot=boot_of(Host()))
         self._target = f"{setup.slot.node}/{setup.slot.slot}"
@@ -79,7 +79,7 @@ class Ward:
 
     def look_back(self, claim: Claim) -> None:
         """Report what became clear while a job ran whose result counts all the same."""
-        fault = self._sentry.fault if self._sentry is not None else None
+        fault = self._guard.watcher.fault if self._guard is not None else None
         if fault is not None:
             with suppress(Unreachable):
                 self.report(fault, job=claim.key, run=claim.run)
@@ -109,10 +109,10 @@ class Ward:
             now = self._health.ailment()
         if now is not None and now.kind != "suspect":
             return f"{now.kind or 'quarantine'}: {now.note}"
-        if self._sentry is None:
+        if self._guard is None:
             return ""
         try:
-            self._sentry.ready()
+            self._guard.check()
         except Unfit as error:
             log.warning("not fit: %s", error)
             if error.fault is not None:
@@ -133,10 +133,10 @@ class Ward:
 
     def _take_in(self) -> None:
         self._look_at = 0.0
-        if self._sentry is not None:
-            self._sentry.is_suspect = self.is_suspect
+        if self._guard is not None:
+            self._guard.watcher.is_suspect = self.is_suspect
 
     def _forgive(self) -> None:
-        if self._sentry is not None:
-            self._sentry.forgive()
+        if self._guard is not None:
+            self._guard.watcher.forgive()
         self._take_in()

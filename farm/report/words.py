@@ -38,6 +38,7 @@ FLAGS: Final = {
     "duty_25pct": "power was sampled a quarter of the time",
     "enqueue_bound": "the host could not keep the device busy",
     "foreign_gpu_process": "another process used the device",
+    "gates_off": "nobody looked whether the machine was quiet",
     "inputs_mutated": "the model changed its inputs",
     "nonfinite_output": "the output holds values that are not finite",
     "not_quiet": "the machine was not quiet when it began",

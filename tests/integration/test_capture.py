@@ -60,10 +60,10 @@ def test_a_training_is_captured_and_every_verb_reads_both_of_its_files(place: Pl
     assert (False, "fp32") == (profile["config"]["amp"], profile["config"]["precision"])
     assert "--amp is not applied" in said.err
     for verb in ("summary", "get", "phases", "kernels", "ops"):
-        place.farm("profile", verb, f"{folder}/profile.json", "--json")
-    place.farm("profile", "summary", f"{folder}/profile_trace.json", "--json")
+        place.told("profile", verb, f"{folder}/profile.json", "--json")
+    place.told("profile", "summary", f"{folder}/profile_trace.json", "--json")
     gone = ("profile", "what-if", f"{folder}/profile.json", "--remove-launches", "1")
-    assert "without kernels" in place.farm(*gone, code=2).err
+    assert "without kernels" in place.told(*gone, code=2).err
 
 
 @pytest.mark.seed("S4.99", "S4.49", "S4.51")
@@ -84,14 +84,14 @@ def test_the_example_of_the_page_runs(place: Place) -> None:
     assert profile["img_per_s"] > 0
     assert ["preprocess", "forward", "postprocess"] == list(profile["stages_ms"])
     assert all(each > 0 for each in profile["stages_ms"].values())
-    text = place.farm("profile", "summary", "one/infer/profile.json").out
+    text = place.told("profile", "summary", "one/infer/profile.json").out
     assert "latency      p50" in text
     assert "stages       preprocess" in text
     sides = ("profile", "compare", "one/infer/profile.json", "two/infer/profile.json")
-    found = json.loads(place.farm(*sides, "--json").out)
+    found = json.loads(place.told(*sides, "--json").out)
     assert found["verdict"] in ("inconclusive", "incomparable")  # a busy machine makes one invalid
     assert [("batch", 1, 4)] == [tuple(each.values()) for each in found["differs"]]
-    assert "single run" in place.farm(*sides).out
+    assert "single run" in place.told(*sides).out
 
 
 @pytest.mark.long  # what it says is said by quicker tests too, piece by piece

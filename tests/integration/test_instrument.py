@@ -91,8 +91,10 @@ def test_the_quickest_and_the_slowest_step_end_stable_or_say_why(
     assert all(each["n"] >= 6 for each in profile["repeats"])
     if "stable" != quality["stability"]:
         caused = 1 - latency["clean_share"]
-        wide = latency["iqr_rel"] > 0.02 or latency["proc_cv"] > 0.01 or caused > 0.01
-        drift = max(abs(each["drift_rel"]) for each in profile["repeats"]) > 0.01
+        # a figure may be null on a busy machine, where a flag says why
+        spread = ((latency["iqr_rel"], 0.02), (latency["proc_cv"], 0.01), (caused, 0.01))
+        wide = any((figure or 0) > limit for figure, limit in spread)
+        drift = max(abs(each["drift_rel"] or 0) for each in profile["repeats"]) > 0.01
         assert wide or drift or quality["flags"]
 
 

@@ -78,6 +78,7 @@ class Place:
                     "FARM_STORE": str(self.store.root),
                     "FARM_NODE_NAME": name,
                     "FARM_LEASE_S": "2",
+                    "FARM_GATES": "off",  # other tests run beside them
                     "FARM_LIFELINE": "stdin",
                     "FARM_TEST_PLACE": str(self.folder),
                     **environ,

@@ -11,10 +11,11 @@ from msgspec import structs
 from farm.gates import gates
 from tests.workers import make
 from tests.workers.posts import Post, S
+from workers.gates import Unfit
 from workers.gpu import Probe
 from workers.host import Host
 from workers.record import Edge, Record
-from workers.sentry import Sentry, Unfit, rows
+from workers.sentry import Sentry, rows
 from workers.telemetry import Sample
 
 

@@ -14,6 +14,7 @@ from tests.workers import make
 from tests.workers.agents import SLOT
 from tests.workers.posts import Post
 from workers.control import Judged, Setup
+from workers.guard import Guard, Manner
 from workers.ward import Ward
 
 pytestmark = pytest.mark.redis
@@ -52,8 +53,8 @@ class Bed:
             lock_dir="",
             flags=[],
         )
-        sentry = self.post.sentry if with_sentry else None
-        return Ward(setup, ledger or self.ledger, sentry, clock=lambda: self.now_s)
+        guard = Guard(self.post.sentry, Manner()) if with_sentry else None
+        return Ward(setup, ledger or self.ledger, guard, clock=lambda: self.now_s)
 
     def look(self) -> str:
         """The trouble some time later."""

@@ -43,6 +43,8 @@ _TRIES = 3
     metavar="CSV",
     help="That CSV.",
 )
+@options.gates_by_hand
+@options.wait
 @options.name
 @options.state
 @options.locks
@@ -55,6 +57,8 @@ def run(
     fail_on: str,
     profile_layers: bool,
     profile_output: str,
+    gates: str,
+    wait: str,
     name: str,
     state_dir: str,
     lock_dir: str,
@@ -75,6 +79,7 @@ def run(
         if not as_json:
             click.echo(text, err=True)
 
+    manner = options.manner(gates, wait)
     asked = hand.order(_read(job), name=job, effort=effort)
     if output:
         write(Path(output), (), trial=True, makes_folder=False)
@@ -82,7 +87,8 @@ def run(
         files.check(Path(profile_output))
     state, settings = places(state_dir)
     served = one(state, device=device, name=name, lock_dir=lock_dir)
-    station = station_of(state, served, store=hand.store_of(settings.store.value))
+    store = hand.store_of(settings.store.value)
+    station = station_of(state, served, store=store, manner=manner)
     with tempfile.TemporaryDirectory(prefix="farm-run-") as folder:
         work = Path(folder) / "work"
         profile = hand.measure(station, asked, say=say, folder=work)

@@ -12,6 +12,7 @@ FAULTS: Final = "faults.json"
 if TYPE_CHECKING:
     from farm.settings import Settings
     from farm.store import Store
+    from workers.guard import Manner
     from workers.node import Served
     from workers.station import Station
 
@@ -54,12 +55,26 @@ def one(state: Path, *, device: str, name: str, lock_dir: str, fake: str = "") -
     return offered(state, selector=device, name=name, lock_dir=lock_dir, fake=fake)[0]
 
 
-def station_of(state: Path, served: "Served", *, store: "Store | None") -> "Station":
-    """Return the station of a device that is used by hand."""
-    from workers import roofs
+def station_of(
+    state: Path, served: "Served", *, store: "Store | None", manner: "Manner | None" = None
+) -> "Station":
+    """Return the station of a device that is used by hand; manner: of its gates, None for none."""
+    from workers import roofs, watchers
+    from workers.gpu import Probe
     from workers.host import Host
     from workers.station import Station
 
+    seen, guard = served.seen, None
+    if manner is not None:
+        has_probe = served.board is not None and manner.mode != "off"
+        guard = watchers.guard(
+            served.device,
+            state,
+            manner,
+            board=served.board,
+            simulated=served.simulated,
+            probe=Probe(fake=seen.fake, faults=seen.faults) if has_probe else None,
+        )
     return Station(
         node=served.slot.node,
         worker=f"{served.slot.node}/{served.device.slot}#hand",
@@ -69,6 +84,7 @@ def station_of(state: Path, served: "Served", *, store: "Store | None") -> "Stat
         flags=served.flags,
         board=served.board,
         simulated=served.simulated,
+        guard=guard,
         cache=state / "cache",
         lock_dir=served.lock_dir,
         store=store,

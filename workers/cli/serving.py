@@ -19,6 +19,8 @@ from workers.cli.places import offered, one, places
 @options.locks
 @options.slots
 @click.option("--drain", default="10m", show_default=True, help="Time for running jobs at the end.")
+@options.gates
+@options.wait
 @options.fake
 @options.json
 def start(
@@ -28,6 +30,8 @@ def start(
     lock_dir: str,
     cpu_slots: int,
     drain: str,
+    gates: str,
+    wait: str,
     fake: str,
     as_json: bool,
 ) -> None:
@@ -42,6 +46,7 @@ def start(
     state, settings = places(state_dir)
     if not settings.broker.value:
         raise Refused("no broker is named", hint="set FARM_BROKER, or `broker` in farm.toml")
+    manner = options.manner(gates, wait)
     drain_s, ttl_s = _seconds(drain), _lease_s(os.environ.get("FARM_LEASE_S", ""))
     _check_store(settings.store.value)
     lifeline = 0 if os.environ.get("FARM_LIFELINE") == "stdin" else None
@@ -58,6 +63,7 @@ def start(
         ttl_s=ttl_s,
         drain_s=drain_s,
         lifeline=lifeline,
+        manner=manner,
     )
     agent.serve()
     if as_json:

@@ -6,7 +6,17 @@ apply is `skipped`, and what cannot be read is never `ok`. Rules: `node.md` §8.
 
 from farm.gates import Gate, gates
 from workers.gates.judging import after, before, static, worst
-from workers.gates.record import Baseline, Finding, HostState, Phase, Verdict
+from workers.gates.record import (
+    Baseline,
+    Finding,
+    HostState,
+    Phase,
+    Unfit,
+    Verdict,
+    forbids,
+    is_doubt,
+    worst_fault,
+)
 
 __all__ = [
     "Baseline",
@@ -14,10 +24,14 @@ __all__ = [
     "Gate",
     "HostState",
     "Phase",
+    "Unfit",
     "Verdict",
     "after",
     "before",
+    "forbids",
     "gates",
+    "is_doubt",
     "static",
     "worst",
+    "worst_fault",
 ]

@@ -13,10 +13,13 @@ Said = tuple[Verdict, str, Severity]
 
 _GIB: Final = 1 << 30
 _OK: Final[Said] = ("ok", "", "")
+_SETTLING: Final[Said] = ("skipped", "our own work has just ended there", "")
 
 
 def host_cores(host: HostState, on_cpu: bool, limits: Limits) -> Said:
     """Whether others compute on the leased cores."""
+    if host.is_settling:
+        return _SETTLING
     if host.busy_share is None:
         return "unknown", "the use of the cores cannot be read", ""
     return _shared(host.busy_share, limits["busy_share"], "others use {} % of its cores", on_cpu)
@@ -24,6 +27,8 @@ def host_cores(host: HostState, on_cpu: bool, limits: Limits) -> Said:
 
 def host_pressure(host: HostState, on_cpu: bool, limits: Limits) -> Said:
     """Whether something waits for a core."""
+    if host.is_settling:
+        return _SETTLING
     if host.some_share is None:
         return "skipped", "this kernel does not tell of pressure", ""
     said = "something waited for a core in {} % of the time"
