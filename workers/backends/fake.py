@@ -5,6 +5,7 @@ option of another name is an error, so that a typo never passes for a healthy jo
 """
 
 import ctypes
+import fcntl
 import os
 import signal
 import sys
@@ -51,8 +52,9 @@ class Options:
     disturbed machine takes longer. load_ms: length of loading. fail: what goes wrong when the
     phase `fail_at` begins: load, first, warmup, latency, throughput, memory, layers or flops.
     fail_repeat: only in the repeat of this index, -1 in all; the instrumented child comes after
-    the last. fail_once: a file; where it exists nothing fails any
-    more, and failing creates it.
+    the last. fail_once: a file; where it exists nothing fails any more, and failing creates it.
+    alone: a file that each step holds for its life; one that finds it held by another says so in a
+    file beside it that ends in `.twice`, which is proof that two were measured at once.
     """
 
     duration_us: int = 1000
@@ -63,6 +65,7 @@ class Options:
     fail_at: str = "first"
     fail_repeat: int = -1
     fail_once: str = ""
+    alone: str = ""
 
 
 class Fault:
@@ -212,9 +215,21 @@ def load(assignment: Assignment, *, clock: Clock) -> Loaded:
     options = _options(workload.backend_options)
     fault = Fault(options, index=assignment.index)
     fault.strike("load")
+    _hold(options.alone)
     time.sleep(options.load_ms / 1000)
     step = FakeStep(options, fault, precision=workload.precision, threads=assignment.threads)
     return Loaded(step=step, import_s=0.0, load_s=(clock() - began) / 1e9)
+
+
+def _hold(path: str) -> None:
+    """Hold a file until this process ends, however it does."""
+    if not path:
+        return
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        Path(f"{path}.twice").touch()
 
 
 def _options(given: dict[str, str | int | bool]) -> Options:
