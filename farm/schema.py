@@ -742,6 +742,59 @@ class Quality(Stored, frozen=True, kw_only=True):
     neighbours: list[str] = []
 
 
+class Throttle(Stored, frozen=True, kw_only=True):
+    """For how long each reason slowed a device down in a pass, by its counters."""
+
+    sw_power_ms: float | None
+    sw_thermal_ms: float | None
+    hw_thermal_ms: float | None
+    power_brake_ms: float | None
+
+
+class PassTelemetry(Stored, frozen=True, kw_only=True):
+    """What one pass of one repeat ran under; repeat: from 0.
+
+    samples: in the pass. Clocks are percentiles of them, power their mean, shares of them.
+    event_reasons: names of every reason of the driver's mask that was seen.
+    """
+
+    repeat: int
+    name: Literal["latency", "throughput"]
+    samples: int
+    sm_clock_median_hz: float | None
+    sm_clock_p5_hz: float | None
+    sm_clock_p95_hz: float | None
+    mem_clock_median_hz: float | None
+    temp_start_c: float | None
+    temp_max_c: float | None
+    power_mean_w: float | None
+    power_capped_share: float | None
+    idle_share: float | None
+    throttle: Throttle
+    event_reasons: list[str]
+
+
+class Telemetry(Stored, frozen=True, kw_only=True):
+    """What a device did while it was measured: pass by pass, and all latency passes as one.
+
+    The clock is the median of the passes' medians, p5 and p95 the widest of them; temperatures are
+    that of the first pass at its start and the highest. Throttle times are sums over all passes.
+    base_clock_hz: what `clock_low` is held against.
+    """
+
+    passes: list[PassTelemetry]
+    sm_clock_median_hz: float | None
+    sm_clock_p5_hz: float | None
+    sm_clock_p95_hz: float | None
+    mem_clock_median_hz: float | None
+    temp_start_c: float | None
+    temp_max_c: float | None
+    power_mean_w: float | None
+    throttle: Throttle
+    event_reasons: list[str]
+    base_clock_hz: float | None
+
+
 class GateRow(Stored, frozen=True, kw_only=True):
     """What a gate found before or after a repeat; enforced: whether that had an effect.
 
@@ -793,6 +846,7 @@ class Profile(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.p
     estimate: Estimate | UnsetType | None = UNSET
     bounds: Bounds | UnsetType | None = UNSET
     quality: Quality | UnsetType = UNSET
+    telemetry: Telemetry | UnsetType = UNSET
     gate: list[GateRow] | UnsetType = UNSET
     artifacts: dict[str, Artifact] = {}
     warnings: list[str] = []

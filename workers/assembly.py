@@ -149,6 +149,7 @@ def _blocks(
         "memory": resources.memory(used),
         "gpu_time": resources.gpu_time(used),
         "energy": resources.energy(used, wanted=order.effort.repeats),
+        "telemetry": resources.telemetry(used),
     }
     if "throughput" in attempt.passes:
         made["throughput"] = figures.throughput(used)

@@ -36,6 +36,7 @@ class Setup(Struct, frozen=True, kw_only=True, tag="setup"):
     fake: str = ""
     faults: str = ""
     manner: Manner = Manner()
+    base_clock_hz: float | None = None
 
 
 class Stop(Struct, frozen=True, kw_only=True, tag="stop"):

@@ -6,11 +6,12 @@ attempt takes it over.
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from farm import npz, schema
 from farm.errors import Bad
@@ -23,6 +24,8 @@ INSTRUMENTED: Final = "instrumented"  # the folder of that child
 LAYERS: Final = "layers.csv"
 LAYER_TABLE: Final = "layer_table.json"
 CAPTURED: Final = "captured.json"
+TELEMETRY: Final = "telemetry.npz"
+Columns = Mapping[str, Sequence[float | int | None]]  # by sensor, None where it gave no number
 _ONCE: Final = ("layer_ns", "profiled_ns", "clean_ns")  # arrays of the instrumented child
 
 
@@ -115,11 +118,41 @@ def merged_samples(folder: Path) -> bytes:
     if (folder / INSTRUMENTED / "samples.npz").exists():
         found = _arrays(folder / INSTRUMENTED / "samples.npz")
         arrays |= {name: found[name] for name in _ONCE if name in found}
+    return _packed(arrays)
+
+
+def _packed(arrays: Arrays) -> bytes:
     if not arrays:
         return b""
     out = io.BytesIO()
     npz.write(out, arrays, compressed=True)
     return out.getvalue()
+
+
+def keep_telemetry(folder: Path, columns: Columns) -> None:
+    """Write the samples of a repeat's device beside what its child left; nothing without any."""
+    arrays: dict[str, Any] = {}
+    for name, values in columns.items():
+        known = np.array([each is not None for each in values])
+        if known.any():
+            arrays[name] = np.array([each or 0 for each in values])
+            arrays[f"{name}_valid"] = known
+    if arrays:
+        npz.save(folder / TELEMETRY, arrays)
+
+
+def merged_telemetry(folder: Path) -> bytes:
+    """Return one npz with the samples of the device in each repeat, as `<sensor>_<repeat>`.
+
+    at_ns is of CLOCK_MONOTONIC; `<sensor>_valid_<repeat>` says which of its numbers are ones. b""
+    for none.
+    """
+    arrays: dict[str, Any] = {}
+    for each in _repeats(folder):
+        if (each / TELEMETRY).exists() and (each / "record.json").exists():
+            found = _arrays(each / TELEMETRY).items()
+            arrays |= {f"{name}_{_index(each)}": array for name, array in found}
+    return _packed(arrays)
 
 
 def merged_log(folder: Path) -> bytes:

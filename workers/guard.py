@@ -1,13 +1,13 @@
 """How strictly a slot takes its gates: waits for them, measures under a doubt, or does not look."""
 
 import time
-from collections.abc import Callable
-from typing import Final, Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from workers.gates import Finding, Unfit
-from workers.record import Record
+from workers.record import Record, Watched
 
 Mode = Literal["strict", "warn", "off"]
 _LOOK_AGAIN_S: Final = 0.5
@@ -22,6 +22,18 @@ class Manner(Struct, frozen=True, kw_only=True):
     wait_s: float = 10.0
 
 
+class Closing(NamedTuple):
+    """What a repeat has left: findings of the gates, doubts as flags, what its device did.
+
+    columns: the samples of the device, by sensor, None where one gave no number.
+    """
+
+    findings: Sequence[Finding] = ()
+    flags: Sequence[str] = ()
+    watched: Sequence[Watched] = ()
+    columns: Mapping[str, Sequence[float | int | None]] = {}
+
+
 class Watcher(Protocol):
     """Who watches a device: a `Sentry` at a GPU, a `HostSentry` at cores."""
 
@@ -31,9 +43,7 @@ class Watcher(Protocol):
     def fault(self) -> Finding | None: ...
     def ready(self, *, accept: bool = False) -> list[Finding]: ...
     def watch(self) -> None: ...
-    def closed(
-        self, record: Record | None, *, job: str = ""
-    ) -> tuple[list[Finding], list[str]]: ...
+    def closed(self, record: Record | None, *, job: str = "") -> Closing: ...
     def forgive(self) -> None: ...
 
 
@@ -87,10 +97,10 @@ class Guard:
                 self._unfit_since = None
                 return found
 
-    def closed(self, record: Record | None, *, job: str) -> tuple[list[Finding], list[str]]:
+    def closed(self, record: Record | None, *, job: str) -> Closing:
         """Return what a repeat has left, and the doubts about its passes."""
         if self._manner.mode == "off":
-            return [], ["gates_off"]
+            return Closing(flags=["gates_off"])
         return self.watcher.closed(record, job=job)
 
     def watch(self) -> None:

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from farm.gates import Gate
 from workers.gates import Finding, HostState, Unfit, before, forbids, is_doubt
+from workers.guard import Closing
 from workers.host import Host, neighbours
 from workers.host.history import History, free_share
 from workers.record import Record
@@ -88,11 +89,11 @@ class HostSentry:
     def watch(self) -> None:
         """The repeat itself notes who disturbs it."""
 
-    def closed(self, record: Record | None, *, job: str = "") -> tuple[list[Finding], list[str]]:
+    def closed(self, record: Record | None, *, job: str = "") -> Closing:
         """Return the doubts of a repeat that has ended."""
         _ = record, job
         self._outlook.begin_anew()
-        return [], ["not_quiet"] if self._doubted else []
+        return Closing(flags=["not_quiet"]) if self._doubted else Closing()
 
     def forgive(self) -> None:
         """Nothing is held against a host."""

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Final, Literal
 
@@ -25,6 +26,7 @@ READY_S: Final = 300.0  # interpreter and framework; longer is a broken node, no
 SILENCE_S: Final = 120.0
 HEAD_BYTES, TAIL_BYTES = 16 * 1024, 64 * 1024
 _RESULT_BYTES = 64 << 20
+_LET_GO_S: Final = 10.0
 _ESCALATION: Final = ((signal.SIGUSR1, 1.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 10.0))
 
 Cause = Literal["ended", "timeout", "silent", "not_ready", "stopped"]
@@ -102,17 +104,17 @@ def launch(
             _end_group(child.process)
             for fd in (child.output, child.progress, child.lifeline):
                 os.close(fd)
-        code = child.process.returncode
+        code: int | None = child.process.returncode
         record = _read(result) if cause == "ended" and code == 0 else None
     return Ended(
         cause=cause,
-        exit_code=code if code >= 0 else None,
-        signal=signal.Signals(-code).name if code < 0 else None,
+        exit_code=code if code is not None and code >= 0 else None,
+        signal=signal.Signals(-code).name if code is not None and code < 0 else None,
         record=record,
         phase=watch.phase,
         output=_joined(watch),
         seconds=clock() - started,
-        unkillable=unkillable,
+        unkillable=unkillable or code is None,
     )
 
 
@@ -227,8 +229,10 @@ def _wait_for_exit(process: "subprocess.Popen[bytes]", wake: int) -> None:
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
+    """Kill what is left of its group; a child that the kernel does not let go stays for later."""
     _signal_group(process.pid, signal.SIGKILL)
-    process.wait(timeout=30)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_LET_GO_S)
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:

@@ -61,6 +61,13 @@ class Served:
     def simulated(self) -> bool:
         return self.board is not None and self.seen.simulated
 
+    @property
+    def base_clock_hz(self) -> float | None:
+        """The clock that its GPU keeps under load, None where nobody knows."""
+        told = self.seen.facts.get(self.board.uuid, {}) if self.board is not None else {}
+        found = told.get("base_clock_hz")
+        return None if found is None or not found.value else float(found.value)
+
     def setup(self, around: Around) -> Setup:
         """Return what the workers of the slot are told; each gets an owner of its own."""
         return Setup(
@@ -81,6 +88,7 @@ class Served:
             fake=self.seen.fake,
             faults=self.seen.faults,
             manner=around.manner,
+            base_clock_hz=self.base_clock_hz,
         )
 
 

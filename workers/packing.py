@@ -14,6 +14,7 @@ from workers.folders import (
     LAYERS,
     merged_log,
     merged_samples,
+    merged_telemetry,
     output,
     trace,
 )
@@ -74,6 +75,7 @@ def artifacts(folder: Path) -> list[tuple[str, Goods, bytes]]:
     log = merged_log(folder)
     found = [
         ("samples", merged_samples(folder), "npz", "application/x-npz"),
+        ("telemetry", merged_telemetry(folder), "npz", "application/x-npz"),
         ("log", gzip.compress(log, mtime=0) if log else b"", "txt.gz", "application/gzip"),
     ]
     if (folder / LAYERS).exists():

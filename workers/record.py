@@ -8,7 +8,17 @@ from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from farm.schema import Capture, Effort, Failure, Instrument, Job, Pass, Phase, WeightSpread
+from farm.schema import (
+    Capture,
+    Effort,
+    Failure,
+    Instrument,
+    Job,
+    Pass,
+    PassTelemetry,
+    Phase,
+    WeightSpread,
+)
 
 OUTPUT: Final = "output.npz"
 TRACE: Final = "trace.json"
@@ -194,6 +204,17 @@ class CostReading(Struct, frozen=True, kw_only=True):
     reasons: dict[str, str] = {}
 
 
+class Watched(Struct, frozen=True, kw_only=True):
+    """What a device did in one pass, as whoever watched it says; reasons: by field, why it is null.
+
+    base_clock_hz: of the device, None where nobody knows.
+    """
+
+    seen: PassTelemetry
+    reasons: dict[str, str] = {}
+    base_clock_hz: float | None = None
+
+
 class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.record/v1"):
     """What one child found: raw readings and how far it came; no statistic that gets published.
 
@@ -241,3 +262,4 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="farm.re
     notes: list[str] = []
     reasons: dict[str, str] = {}  # of an instrument that found nothing: null code[: detail]
     flags: list[str] = []
+    watched: list[Watched] = []  # filled in beside the child, which watches nothing

@@ -1,20 +1,22 @@
 """What a job took besides its time on the host: memory, energy, and time on its device."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
-from farm.schema import Energy, GpuTime, Memory
+from farm.schema import Energy, GpuTime, Memory, PassTelemetry, Telemetry, Throttle
 from farm.stats import processes, spread
 from workers.energy import combined
 from workers.figures import Taken
-from workers.record import CudaPeaks
+from workers.record import CudaPeaks, Watched
 
 _CUDA: Final = (
     *("allocated_peak_bytes", "reserved_peak_bytes", "requested_peak_bytes"),
     *("inactive_split_peak_bytes", "alloc_retries"),
 )
+_THROTTLES: Final = Throttle.__struct_fields__
 _BY_DEVICE: Final = "cuda_allocated_peak_bytes_by_visible_device"
 _ENERGY: Final = set(Energy.__struct_fields__)
 
@@ -44,6 +46,70 @@ def memory(repeats: Sequence[Taken]) -> tuple[Memory, dict[str, str]]:
     why = "not_supported" if readings else "phase_failed"
     nulls = {name: why for name in block.__struct_fields__ if getattr(block, name) is None}
     return block, nulls | why_not
+
+
+def telemetry(repeats: Sequence[Taken]) -> tuple[Telemetry | UnsetType, dict[str, str]]:
+    """Return what the device did in the passes of the repeats that count, absent on a CPU slot."""
+    watched = [each for taken in repeats for each in taken.record.watched]
+    if not watched:
+        return UNSET, {}
+    seen = [each.seen for each in watched]
+    nulls = {
+        f"passes.{at}.{path}": why
+        for at, each in enumerate(watched)
+        for path, why in each.reasons.items()
+    }
+    whole = {
+        "sm_clock_median_hz": _middle(seen, "sm_clock_median_hz"),
+        "sm_clock_p5_hz": _of(min, seen, "sm_clock_p5_hz"),
+        "sm_clock_p95_hz": _of(max, seen, "sm_clock_p95_hz"),
+        "mem_clock_median_hz": _middle(seen, "mem_clock_median_hz"),
+        "temp_start_c": seen[0].temp_start_c,
+        "temp_max_c": _of(max, seen, "temp_max_c"),
+        "power_mean_w": _middle(seen, "power_mean_w"),
+        "base_clock_hz": watched[0].base_clock_hz,
+    }
+    throttled = {name: _sum([getattr(each.throttle, name) for each in seen]) for name in _THROTTLES}
+    nulls |= {name: _why(watched, name) for name, value in whole.items() if value is None}
+    nulls |= {
+        f"throttle.{name}": _why(watched, f"throttle.{name}")
+        for name, value in throttled.items()
+        if value is None
+    }
+    block = Telemetry(
+        passes=seen,
+        throttle=Throttle(**throttled),
+        event_reasons=sorted({name for each in seen for name in each.event_reasons}),
+        **whole,
+    )
+    return block, nulls
+
+
+def _known(seen: Sequence[PassTelemetry], name: str) -> list[float]:
+    return [value for each in seen if (value := getattr(each, name)) is not None]
+
+
+def _middle(seen: Sequence[PassTelemetry], name: str) -> float | None:
+    known = _known(seen, name)
+    return float(np.median(known)) if known else None
+
+
+def _of(
+    which: Callable[[list[float]], float], seen: Sequence[PassTelemetry], name: str
+) -> float | None:
+    known = _known(seen, name)
+    return which(known) if known else None
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """Return the sum, None where one is not known: what is missing may be all of it."""
+    known = [each for each in values if each is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _why(watched: Sequence[Watched], name: str) -> str:
+    found = (each.reasons[name] for each in watched if name in each.reasons)
+    return next(found, "not_probed")
 
 
 def _cuda(devices: Sequence[CudaPeaks]) -> tuple[dict[str, Any], dict[str, str]]:

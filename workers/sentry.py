@@ -13,6 +13,7 @@ from farm.gates import Gate
 from farm.schema import GateRow
 from workers.gates import Finding, Unfit, after, before, forbids, is_doubt, worst_fault
 from workers.gpu import Board, Probe, State
+from workers.guard import Closing
 from workers.host import Host
 from workers.host_sentry import Outlook
 from workers.lookout import Lookout
@@ -25,7 +26,10 @@ _FLAGS: Final = {"contention": "foreign_gpu_process"}
 
 
 class Sentry:
-    """The gates and samples of one device. host: names who else is on it; outlook: of its host."""
+    """The gates and samples of one device. host: names who else is on it; outlook: of its host.
+
+    base_clock_hz: that it keeps under load, None where nobody knows.
+    """
 
     def __init__(
         self,
@@ -35,11 +39,13 @@ class Sentry:
         gates: Mapping[str, Gate],
         host: Host,
         outlook: Outlook | None = None,
+        base_clock_hz: float | None = None,
         clock: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._lookout = Lookout(probe, board, host=host, sleep=sleep)
         self._gates, self._outlook, self._clock = gates, outlook, clock
+        self._base_clock_hz = base_clock_hz
         self._begin: State | None = None
         self._judged_ns = 0
         self._since_ns: dict[str, int] = {}
@@ -123,8 +129,8 @@ class Sentry:
         """Sample the device from now on as often as a job wants it."""
         self._lookout.watch(RATE_HZ)
 
-    def closed(self, record: Record | None, *, job: str = "") -> tuple[list[Finding], list[str]]:
-        """Return what a repeat has left on its device, and the doubts about its passes.
+    def closed(self, record: Record | None, *, job: str = "") -> Closing:
+        """Return what a repeat has left on its device, its passes, and the doubts about them.
 
         record: of the child, None if it left none: then its windows are not known. job: whose
         repeat it was: a device that slows down job after job is at fault itself.
@@ -152,15 +158,15 @@ class Sentry:
         flags |= {"device_fault"} if any(map(_is_hard, self._faults)) else set()
         if self._doubted or last is None or any(map(is_doubt, found)):
             flags.add("not_quiet")
-        if record is not None:
-            flags |= self._of_passes(record)
+        told = self._passes(record) if record is not None else Closing()
+        flags |= set(told.flags)
         if "throttled" in flags:
             found += self._slowed(job)
         if self._outlook is not None:
             self._outlook.begin_anew()
         # What nobody measures on is no reason to ask its driver ten times a second.
         self._lookout.watch(0)
-        return found, sorted(flags)
+        return told._replace(findings=found, flags=sorted(flags))
 
     def _slowed(self, job: str) -> list[Finding]:
         """Note that a repeat was slowed down; return the finding once that is the device's way."""
@@ -183,26 +189,23 @@ class Sentry:
         self._remember([found])
         return [found]
 
-    def _of_passes(self, record: Record) -> set[str]:
-        """Return the flags of the measured passes, cut out of the samples."""
-        from workers.telemetry import window  # which brings numpy along
+    def _passes(self, record: Record) -> Closing:
+        """Return the measured passes, cut out of the samples, with their flags."""
+        from workers.telemetry import columns, passes  # which brings numpy along
 
-        edges = [each for each in (record.latency_edges, record.throughput_edges) if each]
+        known = {"latency": record.latency_edges, "throughput": record.throughput_edges}
+        edges = {name: each for name, each in known.items() if each is not None}
         if not edges:
-            return set()
-        since = min(begin.at_ns for begin, _ in edges) - 1_000_000_000
+            return Closing()
+        since = min(begin.at_ns for begin, _ in edges.values()) - 1_000_000_000
         samples = self._lookout.samples(since_ns=since)
-        flags: set[str] = set()
-        for begin, end in edges:
-            told = window(
-                samples,
-                begin_ns=begin.at_ns,
-                end_ns=end.at_ns,
-                base_clock_hz=None,
-                foreign=(False, False),  # the gates have looked at both ends
-            )
-            flags |= set(told.flags)
-        return flags
+        made, flags = passes(
+            samples,
+            edges,  # type: ignore[arg-type]
+            repeat=record.index,
+            base_clock_hz=self._base_clock_hz,
+        )
+        return Closing(flags=sorted(flags), watched=made, columns=columns(samples))
 
     def _gone(self) -> Finding:
         return Finding(

@@ -9,7 +9,7 @@ import select
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +22,9 @@ from farm.errors import NoResult
 from farm.hardware import Roofs
 from farm.schema import Asked, Device, Failure, GateRow, Order, Profile, SystemCard
 from farm.store import Store
-from workers import cores, lease
+from workers import cores, folders, lease
 from workers.assembly import Attempt
+from workers.cleanup import Cleanup
 from workers.environment import child_environment
 from workers.gates import Finding, Unfit
 from workers.gpu import Board
@@ -147,12 +148,23 @@ class Station:
         seen += rows(found, repeat=asked.index)
         self.guard.watch()
         ended, others = self._child(asked, leases, stop_fd, on_progress, on_output)
-        found, flags = self.guard.closed(ended.record, job=asked.job.job_id)
-        seen += rows(found, repeat=asked.index)
+        left = self.guard.closed(ended.record, job=asked.job.job_id)
+        seen += rows(left.findings, repeat=asked.index)
         if ended.record is None:
             return ended, others
-        record = msgspec.structs.replace(ended.record, flags=[*ended.record.flags, *flags])
+        folders.keep_telemetry(Path(asked.folder), left.columns)
+        flags = [*ended.record.flags, *left.flags]
+        record = msgspec.structs.replace(ended.record, flags=flags, watched=list(left.watched))
         return replace(ended, record=record), others
+
+    def cleanup(self) -> Cleanup:
+        """Return what clears away what a child of this slot leaves.
+
+        A worker and a hand each know their own: the one may start while the other measures.
+        """
+        by_hand = ".hand" if self.worker.endswith("#hand") else ""
+        name = f"{self.device.slot}{by_hand}.json"
+        return Cleanup(self.cache.parent / "held" / name, self.host)
 
     def _of_job(self, order: Order) -> dict[str, Any]:
         """Return what an attempt at a job runs, and where its staged files lie."""
@@ -197,26 +209,22 @@ class Station:
         on_progress: Callable[[int, str, int], None],
         on_output: Callable[[bytes], None],
     ) -> tuple[Ended, tuple[str, ...]]:
-        effort = asked.effort
-        limit = effort.memory_limit_bytes or self.host.memory_to_use() or 0
-        # A driver of a GPU reserves vast ranges of addresses, which a limit would count.
-        limited = msgspec.structs.replace(
-            effort, memory_limit_bytes=0 if asked.accelerator else limit
-        )
         # The model may do what it likes with its home, which is also where it starts; what we keep
         # of the repeat lies beside it.
         home = Path(asked.folder) / "home"
         home.mkdir(exist_ok=True)
-        before = self.host.processes()
+        before, cleanup = self.host.processes(), self.cleanup()
+        cleanup.settle()  # of a hand that was killed; a worker has done so at its start
         ended = self.start(
-            msgspec.structs.replace(asked, effort=limited),
+            self._limited(asked),
             environment=child_environment(
                 os.environ,
                 threads=asked.threads,
                 folder=home,
                 accelerator=asked.accelerator,
                 visible=asked.device_uuid,
-            ),
+            )
+            | cleanup.begin(),
             leases=leases,
             limits=_limits(asked),
             stop_fd=stop_fd,
@@ -225,10 +233,25 @@ class Station:
             on_output=on_output,
         )
         after = self.host.processes()
+        fault = unkillable(cleanup.end()) or _fault_of(ended)
         shutil.rmtree(home, ignore_errors=True)
-        if (fault := _fault_of(ended)) is not None:
+        if fault is not None:
             raise Unfit([fault])
         return ended, tuple(neighbours(before, after, cpus=self.device.cpus, seconds=ended.seconds))
+
+    def _limited(self, asked: Assignment) -> Assignment:
+        """Return it with a limit on its memory: of all that is free where nobody said less."""
+        limit = asked.effort.memory_limit_bytes or self.host.memory_to_use() or 0
+        # A driver of a GPU reserves vast ranges of addresses, which a limit would count.
+        limit = 0 if asked.accelerator else limit
+        effort = msgspec.structs.replace(asked.effort, memory_limit_bytes=limit)
+        return msgspec.structs.replace(asked, effort=effort)
+
+
+def unkillable(left: Sequence[int]) -> Finding | None:
+    """Return the fault of a device on which processes are left that cannot be ended."""
+    pids = ", ".join(map(str, left[:5]))
+    return _hard("unkillable_child", f"on it, and not to be ended: pid {pids}") if left else None
 
 
 def _fault_of(ended: Ended) -> Finding | None:

@@ -26,6 +26,7 @@ from farm.schema import Order, Profile
 from farm.store import Denied, StoreError, open_store, place
 from farm.store import Unreachable as Away
 from workers import roofs
+from workers.cleanup import adopt_orphans
 from workers.control import Control, Fit, Holding, Judged, Listen, Setup, Stop
 from workers.gates import Unfit
 from workers.host import Host
@@ -34,7 +35,7 @@ from workers.leftovers import Leftovers, effort_id
 from workers.measure import Interrupted
 from workers.packing import cause, pack
 from workers.spool import Parcel, Spool
-from workers.station import Station
+from workers.station import Station, unkillable
 from workers.voice import Voice
 from workers.ward import Ward
 from workers.watchers import guarded
@@ -88,6 +89,13 @@ class SlotWorker:
         self._claim: Claim | None = None
         self._voice: Voice | None = None
         self._guard = threading.Lock()
+
+    def settle(self) -> None:
+        """Clear away what the last worker of this slot left, which may have been killed."""
+        fault = unkillable(self._station.cleanup().settle())
+        if fault is not None:
+            with suppress(Unreachable):
+                self._ward.report(fault)
 
     def obey(self, message: object) -> None:
         """Do what the agent says; what is said of an entry no longer in hand is old news."""
@@ -282,7 +290,9 @@ def main(argv: list[str]) -> int:
         return 1
     from importlib.metadata import version
 
+    adopt_orphans()
     worker = SlotWorker(setup, control, version=version("profiling-farm"))
+    worker.settle()
 
     def listen() -> None:
         for message in messages:

@@ -23,6 +23,7 @@ def guarded(setup: Setup) -> Guard:
         board=setup.board,
         simulated=setup.simulated,
         probe=Probe(fake=setup.fake, faults=setup.faults) if setup.board is not None else None,
+        base_clock_hz=setup.base_clock_hz,
     )
 
 
@@ -34,6 +35,7 @@ def guard(
     board: Board | None,
     simulated: bool,
     probe: Probe | None,
+    base_clock_hz: float | None = None,
 ) -> Guard:
     """Return who watches a device: its GPU and its host, or its host alone.
 
@@ -48,5 +50,7 @@ def guard(
     if board is not None and probe is not None:
         from workers.sentry import Sentry  # which brings numpy along
 
-        watcher = Sentry(probe, board, gates=table, host=Host(), outlook=outlook)
+        watcher = Sentry(
+            probe, board, gates=table, host=Host(), outlook=outlook, base_clock_hz=base_clock_hz
+        )
     return Guard(watcher, manner)

@@ -44,6 +44,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, type | tuple[str, ...]]]] = {
         "fail_at": _PHASES,
         "fail_repeat": int,
         "fail_once": str,
+        "alone": str,
     },
 }
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

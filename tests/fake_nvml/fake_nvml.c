@@ -43,7 +43,7 @@ static const char *usual[][2] = {
     {"memory_reserved", "671088640"}, {"utilization", "0"}, {"power_mw", "70000"},
     {"energy_tick_ms", "20"}, {"temperature", "34"}, {"slowdown", "90"}, {"shutdown", "95"},
     {"sm_mhz", "345"}, {"mem_mhz", "2619"}, {"sm_max_mhz", "1980"}, {"mem_max_mhz", "2619"},
-    {"app_mhz", "1980"}, {"limit_mw", "700000"}, {"default_mw", "700000"}, {"min_mw", "200000"},
+    {"app_mhz", "1980"}, {"base_mhz", "1590"}, {"limit_mw", "700000"}, {"default_mw", "700000"}, {"min_mw", "200000"},
     {"max_mw", "700000"}, {"events", "1"}, {"ecc", "1"}, {"ecc_pending", "1"}, {"corrected", "0"},
     {"uncorrected", "0"}, {"remap.0", "0"}, {"remap.1", "0"}, {"remap.2", "0"}, {"remap.3", "0"},
     {"retired_pending", "0"}, {"retired.0", "0"}, {"retired.1", "0"}, {"mig", "0"},
@@ -253,6 +253,7 @@ API nvmlDeviceGetTemperatureThreshold(Device d, int which, uint *out) {
 API nvmlDeviceGetClockInfo(Device d, int which, uint *out) { ENTER(d->index); *out = number(d->index, which == 2 ? "mem_mhz" : "sm_mhz"); return OK; }
 API nvmlDeviceGetMaxClockInfo(Device d, int which, uint *out) { ENTER(d->index); *out = number(d->index, which == 2 ? "mem_max_mhz" : "sm_max_mhz"); return OK; }
 API nvmlDeviceGetApplicationsClock(Device d, int which, uint *out) { (void)which; ENTER(d->index); *out = number(d->index, "app_mhz"); return OK; }
+API nvmlDeviceGetDefaultApplicationsClock(Device d, int which, uint *out) { (void)which; ENTER(d->index); *out = number(d->index, "base_mhz"); return OK; }
 API nvmlDeviceGetCudaComputeCapability(Device d, int *major, int *minor) {
     ENTER(d->index);
     *major = number(d->index, "capability") / 10, *minor = number(d->index, "capability") % 10;

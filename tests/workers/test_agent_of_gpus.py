@@ -107,6 +107,12 @@ def test_a_fault_while_a_job_runs_makes_its_profile_no_valid_one(place: Place) -
     assert isinstance(profile.quality, schema.Quality)
     assert "invalid" == profile.quality.validity
     assert "throttled" in profile.quality.flags
+    assert profile.telemetry is not UNSET
+    names = [(each.repeat, each.name) for each in profile.telemetry.passes]
+    assert {"latency", "throughput"} == {name for _, name in names}
+    assert ["hw_thermal"] == profile.telemetry.event_reasons
+    assert profile.telemetry.power_mean_w is not None
+    assert "telemetry" in profile.artifacts
 
 
 @pytest.mark.redis

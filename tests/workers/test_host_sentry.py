@@ -8,7 +8,7 @@ import pytest
 from farm.gates import gates
 from workers.fakes import FakeClock
 from workers.gates import Finding, HostState, Unfit
-from workers.guard import Guard, Manner, Mode
+from workers.guard import Closing, Guard, Manner, Mode
 from workers.host_sentry import HostSentry
 
 S = 1_000_000_000
@@ -67,7 +67,7 @@ def test_a_quiet_host_is_fit_and_leaves_no_doubt() -> None:
 
     assert {"host_cores", "host_pressure", "host_memory", "host_disk"} == set(verdicts(found))
     assert {"ok"} == set(verdicts(found).values())
-    assert ([], []) == watcher.closed(None)
+    assert Closing() == watcher.closed(None)
 
 
 def test_a_hog_on_its_cores_forbids_a_repeat_and_is_named() -> None:
@@ -82,7 +82,7 @@ def test_what_is_accepted_all_the_same_is_a_doubt() -> None:
 
     assert "defer" == verdicts(watcher.ready(accept=True))["host_cores"]
 
-    assert ([], ["not_quiet"]) == watcher.closed(None)
+    assert Closing(flags=["not_quiet"]) == watcher.closed(None)
 
 
 def test_our_own_last_repeat_is_no_neighbour() -> None:
@@ -95,7 +95,7 @@ def test_our_own_last_repeat_is_no_neighbour() -> None:
     found = verdicts(watcher.ready())
 
     assert ("skipped", "skipped") == (found["host_cores"], found["host_pressure"])
-    assert ([], []) == watcher.closed(None)
+    assert Closing() == watcher.closed(None)
 
 
 def test_every_repeat_begins_the_history_anew() -> None:
@@ -129,7 +129,7 @@ def test_who_warns_waits_and_goes_on_as_soon_as_it_is_quiet() -> None:
     assert {"ok"} == set(verdicts(found).values())
     assert 2 == len(said)
     assert said[0].startswith("waiting: host_cores: others use 97 %")
-    assert ([], []) == warns.closed(None, job="j")
+    assert Closing() == warns.closed(None, job="j")
 
 
 def test_who_warns_measures_in_the_end_with_a_mark_and_waits_no_second_time() -> None:
@@ -140,7 +140,7 @@ def test_who_warns_measures_in_the_end_with_a_mark_and_waits_no_second_time() ->
 
     assert "defer" == verdicts(found)["host_cores"]
     assert 2.0 <= (clock() - begin) / S <= 3.0
-    assert ([], ["not_quiet"]) == warns.closed(None, job="j")
+    assert Closing(flags=["not_quiet"]) == warns.closed(None, job="j")
     again = clock()
     warns.ready(lambda _: None)
     assert again == clock()
@@ -157,7 +157,7 @@ def test_who_does_not_look_says_so() -> None:
 
     blind.check()
     assert [] == blind.ready(lambda _: None)
-    assert ([], ["gates_off"]) == blind.closed(None, job="j")
+    assert Closing(flags=["gates_off"]) == blind.closed(None, job="j")
 
 
 def test_a_fault_of_the_device_is_waited_for_by_nobody() -> None:

@@ -104,7 +104,7 @@ def test_on_hardware_that_nobody_has_verified_a_gate_only_says_what_it_saw(tmp_p
 
     assert "quarantine" in verdicts(found)
     assert not any(each.enforced for each in found)
-    assert "not_quiet" not in post.sentry.closed(None)[1]
+    assert "not_quiet" not in post.sentry.closed(None).flags
 
 
 def test_a_warm_device_is_waited_for_and_then_measured_with_a_doubt(post: Post) -> None:
@@ -118,13 +118,13 @@ def test_a_warm_device_is_waited_for_and_then_measured_with_a_doubt(post: Post) 
     found = post.sentry.ready()
 
     assert "degraded" in verdicts(found)
-    assert "not_quiet" in post.sentry.closed(None)[1]
+    assert "not_quiet" in post.sentry.closed(None).flags
 
 
 def test_a_driver_that_hangs_is_a_doubt_and_at_the_third_time_a_fault(post: Post) -> None:
     for post.probe.hung in (1, 2):
         assert "unknown" in verdicts(post.sentry.ready())
-        assert "not_quiet" in post.sentry.closed(None)[1]
+        assert "not_quiet" in post.sentry.closed(None).flags
 
     post.probe.hung = 3
     with pytest.raises(Unfit, match="hung 3 times"):
@@ -135,7 +135,7 @@ def test_a_device_that_is_gone_is_out_at_once_and_so_is_the_repeat_on_it(post: P
     post.sentry.ready()
     post.fault(gone=True)
 
-    assert ["device_fault", "not_quiet"] == post.sentry.closed(None)[1]
+    assert ["device_fault", "not_quiet"] == post.sentry.closed(None).flags
     with pytest.raises(Unfit, match="nvml: it is not there any more"):
         post.sentry.ready()
 
@@ -199,7 +199,7 @@ def test_a_device_that_slows_down_job_after_job_is_out(post: Post) -> None:
     assert post.sentry.fault is None
 
     post.sentry.ready()
-    found, _ = post.sentry.closed(record(), job="b")
+    found = post.sentry.closed(record(), job="b").findings
 
     assert "8 repeats slowed down in 10 min" in [each.reason for each in found]
     assert post.sentry.fault is not None
@@ -224,7 +224,7 @@ def test_a_repeat_that_nothing_disturbed_has_no_doubt(post: Post) -> None:
     post.sentry.watch()
     post.probe.seen = sampled()
 
-    found, flags = post.sentry.closed(record())
+    found, flags, *_ = post.sentry.closed(record())
 
     assert {"ok"} == verdicts(found)
     assert [10.0, 0] == post.probe.rates  # and an idle device is left alone
@@ -254,7 +254,7 @@ def test_a_fault_meanwhile_is_a_doubt_of_the_repeat(
     post.fault(**script)
     post.probe.seen = sampled()
 
-    _, flags = post.sentry.closed(record())
+    flags = post.sentry.closed(record()).flags
 
     assert [flag] == [each for each in flags if each != "clock_unknown"]
 
@@ -289,15 +289,35 @@ def test_what_its_samples_show_within_a_pass_counts_and_no_other(
     post.sentry.ready()
     post.probe.seen = sampled(events, at_s=at_s)
 
-    _, flags = post.sentry.closed(record())
+    flags = post.sentry.closed(record()).flags
 
     assert [*filter(None, [expected])] == [each for each in flags if each != "clock_unknown"]
+
+
+def test_what_a_device_did_in_a_pass_is_told_with_its_samples(post: Post) -> None:
+    """Both passes, by their names, and the samples beside them."""
+    post.sentry.ready()
+    post.probe.seen = sampled(0x40)
+    child = record()
+
+    left = post.sentry.closed(structs.replace(child, index=2, throughput_edges=child.latency_edges))
+
+    assert [(2, "latency"), (2, "throughput")] == [
+        (each.seen.repeat, each.seen.name) for each in left.watched
+    ]
+    seen = left.watched[0].seen
+    assert (21, 1.98e9, 0.0, ["hw_thermal"]) == (
+        *(seen.samples, seen.sm_clock_median_hz, seen.throttle.hw_thermal_ms, seen.event_reasons),
+    )
+    assert "not_probed" == left.watched[0].reasons["power_mean_w"]
+    assert len(post.probe.seen) == len(left.columns["at_ns"]) == len(left.columns["events"])
+    assert {None} == set(left.columns["power_w"])
 
 
 def test_a_pass_without_samples_is_not_taken_for_a_quiet_one(post: Post) -> None:
     post.sentry.ready()
 
-    _, flags = post.sentry.closed(record())
+    flags = post.sentry.closed(record()).flags
 
     assert "throttle_unknown" in flags
 
@@ -317,6 +337,6 @@ def test_it_works_through_a_real_probe(real: Sentry, tmp_path: Path) -> None:
     real.watch()
     (tmp_path / "faults.json").write_text(json.dumps({"*": {"xids": [48]}}))
 
-    _, flags = real.closed(None)
+    flags = real.closed(None).flags
 
     assert ["device_fault"] == flags

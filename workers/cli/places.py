@@ -58,12 +58,17 @@ def one(state: Path, *, device: str, name: str, lock_dir: str, fake: str = "") -
 def station_of(
     state: Path, served: "Served", *, store: "Store | None", manner: "Manner | None" = None
 ) -> "Station":
-    """Return the station of a device that is used by hand; manner: of its gates, None for none."""
+    """Return the station of a device that is used by hand; manner: of its gates, None for none.
+
+    What its children leave becomes this process's own, so that it can be ended.
+    """
     from workers import roofs, watchers
+    from workers.cleanup import adopt_orphans
     from workers.gpu import Probe
     from workers.host import Host
     from workers.station import Station
 
+    adopt_orphans()
     seen, guard = served.seen, None
     if manner is not None:
         has_probe = served.board is not None and manner.mode != "off"
@@ -74,6 +79,7 @@ def station_of(
             board=served.board,
             simulated=served.simulated,
             probe=Probe(fake=seen.fake, faults=seen.faults) if has_probe else None,
+            base_clock_hz=served.base_clock_hz,
         )
     return Station(
         node=served.slot.node,

@@ -26,6 +26,7 @@ _CALLS: Final[Mapping[str, tuple[Sequence[str], tuple[int, ...]]]] = {
     "sm_max_hz": (("nvmlDeviceGetMaxClockInfo",), (_SM,)),
     "mem_max_hz": (("nvmlDeviceGetMaxClockInfo",), (_MEM,)),
     "clock_lock_hz": (("nvmlDeviceGetApplicationsClock",), (_GRAPHICS,)),
+    "base_clock_hz": (("nvmlDeviceGetDefaultApplicationsClock",), (_GRAPHICS,)),
     "ecc": (("nvmlDeviceGetEccMode",), ()),
     "vbios": (("nvmlDeviceGetVbiosVersion",), ()),
     "gsp_firmware": (("nvmlDeviceGetGspFirmwareVersion",), ()),

@@ -83,6 +83,7 @@ class Simulated:
             "power_limit_w": _whole(row.tdp_w),
             "power_default_w": _whole(row.tdp_w),
             "sm_max_hz": boost * 1_000_000 if boost else None,
+            "base_clock_hz": boost * 750_000 if boost else None,
             "ecc": True,
         }
         return {

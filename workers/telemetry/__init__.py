@@ -6,6 +6,7 @@ an unknown never counts as passed. Rules: `measurement.md` §8.
 """
 
 from workers.telemetry.iterations import spans, throttled
+from workers.telemetry.passes import columns, passes
 from workers.telemetry.samples import Sample, Source, take
 from workers.telemetry.window import Telemetry, window
 
@@ -13,6 +14,8 @@ __all__ = [
     "Sample",
     "Source",
     "Telemetry",
+    "columns",
+    "passes",
     "spans",
     "take",
     "throttled",

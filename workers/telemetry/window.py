@@ -30,6 +30,7 @@ _SENSOR: Final = {
     "mem_clock_median_hz": "mem_clock_hz",
     "temperature_start_c": "temperature_c",
     "temperature_max_c": "temperature_c",
+    "power_mean_w": "power_w",
     "power_capped_share": "events",
     "idle_share": "events",
 }
@@ -50,6 +51,7 @@ class Telemetry:
     mem_clock_median_hz: float | None
     temperature_start_c: float | None
     temperature_max_c: float | None
+    power_mean_w: float | None
     throttle_ms: dict[str, float | None]
     power_capped_share: float | None
     idle_share: float | None
@@ -106,7 +108,7 @@ def window(
 
 def _values(inside: Sequence[Sample], masks: Sequence[int]) -> dict[str, float | None]:
     clocks = values_of(inside, "sm_clock_hz")
-    temperatures = values_of(inside, "temperature_c")
+    temperatures, powers = values_of(inside, "temperature_c"), values_of(inside, "power_w")
     return {
         "sm_clock_median_hz": percentile(clocks, 50),
         "sm_clock_p5_hz": percentile(clocks, 5),
@@ -114,6 +116,7 @@ def _values(inside: Sequence[Sample], masks: Sequence[int]) -> dict[str, float |
         "mem_clock_median_hz": percentile(values_of(inside, "mem_clock_hz"), 50),
         "temperature_start_c": temperatures[0] if temperatures else None,
         "temperature_max_c": max(temperatures, default=None),
+        "power_mean_w": float(np.mean(powers)) if powers else None,
         "power_capped_share": _share(masks, POWER_CAP),
         "idle_share": _share(masks, IDLE),
     }
