@@ -172,7 +172,7 @@ COLUMNS: Final[Sequence[Column]] = (
     ),
     *_of("trace", "trace_", integer="iterations bytes"),
     *_of("quality", text="validity stability quiet", texts="flags neighbours"),
-    *_of("", json="gate artifacts null_reasons", texts="warnings"),
+    *_of("", json="gate telemetry artifacts null_reasons", texts="warnings"),
 )
 NAMES: Final = tuple(each.name for each in COLUMNS)
 _LARGEST: Final = 2**63

@@ -263,6 +263,7 @@ def test_a_counter_that_went_back_is_no_number() -> None:
             sm_clock_hz=each.sm_clock_hz,
             mem_clock_hz=each.mem_clock_hz,
             temperature_c=each.temperature_c,
+            power_w=300.0,
             events=0,
             sw_power_ns=0,
             sw_thermal_ns=900 if each.at_ns < 10 * S else 100,
