@@ -485,6 +485,23 @@ class Devices(Answer, frozen=True, kw_only=True, tag="farm.devices/v1"):
     slots: list[Slot]
 
 
+class CardDifference(Struct, frozen=True, kw_only=True):
+    """A leaf that two system cards do not share, in words; changes_system: it makes another one."""
+
+    path: str
+    a: str
+    b: str
+    changes_system: bool
+
+
+class CardsDiff(Answer, frozen=True, kw_only=True, tag="farm.cards_diff/v1"):
+    """How two cards differ; systems: the `system_id` of each."""
+
+    systems: list[str]
+    differences: list[CardDifference]
+    verdict: str
+
+
 class Drained(Answer, frozen=True, kw_only=True, tag="farm.drained/v1"):
     """A node that has ended its work."""
 
@@ -492,7 +509,20 @@ class Drained(Answer, frozen=True, kw_only=True, tag="farm.drained/v1"):
 
 
 ANSWERS: tuple[type[Answer], ...] = (
-    *(Error, Plan, Submitted, Missing, Requeued, Cancelled, Runs, Jobs, Watched, LogLine, Nodes),
+    *(
+        Error,
+        Plan,
+        Submitted,
+        Missing,
+        Requeued,
+        Cancelled,
+        Runs,
+        Jobs,
+        Watched,
+        LogLine,
+        Nodes,
+        CardsDiff,
+    ),
     *(
         ProfileRow,
         Fields,

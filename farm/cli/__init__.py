@@ -16,6 +16,7 @@ import click
 from farm import __version__
 from farm.cli import (
     asking,
+    cards,
     depot,
     machine,
     nodes,
@@ -37,7 +38,7 @@ from farm.stopping import stoppable
 
 _READING = (
     *("status", "report", "profiles", "watch", "logs", "nodes", "store", "query", "export"),
-    *("verify", "aggregate"),
+    *("verify", "aggregate", "cards"),
 )
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -66,7 +67,7 @@ cli.add(
 cli.add(
     "Results",
     *(results.report, shelf.profiles, verifying.verify, asking.query, asking.export),
-    *(rostering.aggregate, results.tag, depot.store),
+    *(rostering.aggregate, results.tag, cards.cards, depot.store),
 )
 cli.add("One measurement", profile.profile)
 cli.add(

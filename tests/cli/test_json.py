@@ -69,6 +69,7 @@ ASKED: list[tuple[list[str], str]] = [
     (["store", "check", "--deep"], "checked"),
     (["tag", "base", RUN], "tagged"),
     (["tag"], "tags"),
+    (["cards", "diff", "card.json", "card.json"], "cards_diff"),
     (["config"], "config"),
     (["config", "store"], "config"),
     (["config", "--path"], "config"),

@@ -141,6 +141,7 @@ def furnish(world: World) -> None:
     log = Artifact(key=key, sha256=digest, bytes=len(data), media_type="application/gzip")
     told = structs.replace(make.profile(FAILED, status="failed", fence=9), artifacts={"log": log})
     make.put(store, told)
+    (world.folder / "card.json").write_bytes(schema.encode(make.card()))
 
 
 def enter(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
