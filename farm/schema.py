@@ -911,6 +911,10 @@ class CatalogHead(
 
 
 class Cpu(Stored, frozen=True, kw_only=True):
+    """The processor, and the part of it that is leased. boost: whether clocks above the base are
+    allowed. Caches are those that one core sees. What an older card lacks is absent.
+    """
+
     vendor: str | None
     model: str | None
     arch: str
@@ -924,20 +928,36 @@ class Cpu(Stored, frozen=True, kw_only=True):
     governor: str | None
     l3_bytes: int | None
     numa_nodes: int | None
+    base_hz: int | UnsetType | None = UNSET
+    boost: bool | UnsetType | None = UNSET
+    l1d_bytes: int | UnsetType | None = UNSET
+    l2_bytes: int | UnsetType | None = UNSET
+    microcode: str | UnsetType | None = UNSET
 
 
 class System(Stored, frozen=True, kw_only=True):
+    """thp: how transparent huge pages are given. mitigations: of faults of CPUs, on or off."""
+
     distro: str | None
     kernel: str
     libc: str | None
     clocksource: str | None
+    thp: str | UnsetType | None = UNSET
+    mitigations: str | UnsetType | None = UNSET
 
 
 class Drivers(Stored, frozen=True, kw_only=True):
-    """cuda_driver: the newest CUDA that the driver takes; absent on a slot without a GPU."""
+    """cuda_driver: the newest CUDA that the driver takes. cuda_runtime and what follows: packages
+    of the interpreter that measures. All but nvidia is absent on a slot without a GPU.
+    """
 
     nvidia: str | None
     cuda_driver: str | UnsetType | None = UNSET
+    kernel_module: Literal["open", "proprietary"] | UnsetType | None = UNSET
+    cuda_runtime: str | UnsetType | None = UNSET
+    cudnn: str | UnsetType | None = UNSET
+    nccl: str | UnsetType | None = UNSET
+    cupti: str | UnsetType | None = UNSET
 
 
 class Mig(Stored, frozen=True, kw_only=True):
@@ -976,12 +996,16 @@ class Accelerator(Stored, frozen=True, kw_only=True):
 
 
 class Frameworks(Stored, frozen=True, kw_only=True):
-    """onnxruntime: absent without it, so that machines of before it was asked for stay the same."""
+    """onnxruntime and triton are absent without them, torch_build where its version does not say
+    for what it was built.
+    """
 
     python: str
     torch: str | None
     numpy: str | None
     onnxruntime: str | UnsetType = UNSET
+    torch_build: str | UnsetType = UNSET
+    triton: str | UnsetType = UNSET
     farm_protocol: int
 
 
@@ -1021,6 +1045,12 @@ class NodeFacts(Stored, frozen=True, kw_only=True):
     device_hash: str | UnsetType = UNSET
     pci_bdf: str | UnsetType | None = UNSET
     numa_node: int | UnsetType | None = UNSET
+    boot_hash: str | UnsetType | None = UNSET
+    swap_bytes: int | UnsetType | None = UNSET
+    hugepages_bytes: int | UnsetType | None = UNSET
+    container: str | UnsetType | None = UNSET
+    perf_event_paranoid: int | UnsetType | None = UNSET
+    has_psi: bool | UnsetType = UNSET
 
 
 class SystemCard(Stored, frozen=True, kw_only=True, tag_field="schema", tag="farm.system_card/v1"):

@@ -4,10 +4,9 @@ What a number depends on is hashed into `system_id`; what only says where stands
 private is collected: no host name, address, serial number, user or path.
 """
 
-import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, Literal
@@ -18,41 +17,26 @@ from msgspec import UNSET, UnsetType
 from farm import identity
 from farm.schema import (
     PROTOCOL_VERSION,
-    Cpu,
     Drivers,
     Frameworks,
     NodeFacts,
     Stable,
-    System,
     SystemCard,
     null_paths,
 )
-from workers import accelerators
+from workers import accelerators, card_host
 from workers.devices import Slot
 from workers.environment import measuring_settings
 from workers.gpu import Board, Reading
-from workers.host import Host, cpu_list, number
+from workers.host import Host, boot_of
 
 _CLASS_LENGTH: Final = 64
-_CPU: Final = "sys/devices/system/cpu"
-# Instruction sets that decide which kernel a library picks.
-_ISA: Final = {
-    *("sse4_2", "avx", "avx2", "avx_vnni", "fma", "f16c"),
-    *("avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16"),
-    *("amx_tile", "amx_int8", "amx_bf16"),
-    *("asimd", "asimdhp", "asimddp", "sve", "sve2", "bf16", "i8mm"),
+_LIBRARIES: Final = {
+    "cuda_runtime": "nvidia-cuda-runtime",
+    "cudnn": "nvidia-cudnn",
+    "nccl": "nvidia-nccl",
+    "cupti": "nvidia-cuda-cupti",
 }
-_ARM_VENDORS: Final = {0x41: "ARM", 0x61: "Apple", 0xC0: "Ampere", 0x48: "HiSilicon"}
-_PRODUCTS: Final = (
-    ("kvm", "kvm"),
-    ("qemu", "kvm"),
-    ("google compute engine", "kvm"),
-    ("amazon ec2", "kvm"),
-    ("vmware", "vmware"),
-    ("virtualbox", "virtualbox"),
-    ("virtual machine", "hyperv"),
-    ("hvm domu", "xen"),
-)
 # Words of a CPU's name that tell no machine from another.
 _EMPTY_WORDS: Final = re.compile(
     r"\((?:r|tm)\)|\b(?:cpu|processor|amd|intel)\b|\d+(?:st|nd|rd|th) gen|\d+-core|@.*|with .*",
@@ -84,18 +68,12 @@ def collect(
     made, reasons = accelerators.accelerator(board, told) if board is not None else (None, {})
     stable = Stable(
         simulated=slot.simulated,
-        virtualization=_virtualization(host),
+        virtualization=card_host.virtualization(host),
         memory_bytes=host.bytes_of("proc/meminfo", "MemTotal:"),
-        cpu=_cpu(host, slot),
-        os=_system(host),
-        drivers=_drivers(host, slot, told),
-        frameworks=Frameworks(
-            python=platform.python_version(),
-            torch=_version(versions, "torch"),
-            numpy=_version(versions, "numpy"),
-            onnxruntime=_runtime(versions),
-            farm_protocol=PROTOCOL_VERSION,
-        ),
+        cpu=card_host.cpu(host, slot.cpus),
+        os=card_host.system(host),
+        drivers=_drivers(host, slot, told, versions),
+        frameworks=_frameworks(versions),
         settings=measuring_settings(environment or {}),
         accelerators=UNSET if made is None else [made],
     )
@@ -109,6 +87,7 @@ def collect(
         housekeeping_cpus=list(slot.housekeeping),
         cgroup_cpus=None if quota is None else int(quota),
         labels=dict(labels or {}),
+        **_around(host),
         **_on_the_bus(slot, salt),
     )
     plain = msgspec.to_builtins(stable)
@@ -146,11 +125,69 @@ def driver_version(host: Host) -> str | None:
     return found[1] if found else None
 
 
-def _drivers(host: Host, slot: Slot, facts: Mapping[str, Reading]) -> Drivers:
+def _drivers(
+    host: Host, slot: Slot, facts: Mapping[str, Reading], versions: Callable[[str], str]
+) -> Drivers:
     if slot.board is None:
         return Drivers(nvidia=driver_version(host))
-    known = facts.get("nvidia", Reading()).value or driver_version(host)
-    return Drivers(nvidia=known, cuda_driver=facts.get("cuda_driver", Reading()).value)
+    text = host.text("proc/driver/nvidia/version")
+    return Drivers(
+        nvidia=facts.get("nvidia", Reading()).value or driver_version(host),
+        cuda_driver=facts.get("cuda_driver", Reading()).value,
+        kernel_module=None if text is None else "open" if "Open Kernel" in text else "proprietary",
+        **{name: _first(versions, package) for name, package in _LIBRARIES.items()},
+    )
+
+
+def _frameworks(versions: Callable[[str], str]) -> Frameworks:
+    torch = _version(versions, "torch")
+    return Frameworks(
+        python=platform.python_version(),
+        torch=torch,
+        numpy=_version(versions, "numpy"),
+        onnxruntime=_runtime(versions),
+        torch_build=_build(torch),
+        triton=_version(versions, "triton") or UNSET,
+        farm_protocol=PROTOCOL_VERSION,
+    )
+
+
+def _first(versions: Callable[[str], str], package: str) -> str | None:
+    """Return the version of a library of CUDA, which comes in a package for each of its majors."""
+    found = (_version(versions, f"{package}{end}") for end in ("", "-cu13", "-cu12", "-cu11"))
+    return next(filter(None, found), None)
+
+
+def _build(torch: str | None) -> str | UnsetType:
+    """Return for what torch was built, `cpu` or `cu128`, where its version says it."""
+    return (torch or "").partition("+")[2] or UNSET
+
+
+def _around(host: Host) -> dict[str, Any]:
+    """Return what limits this node, and where it stands; None where the host does not tell."""
+    paranoid = (host.text("proc/sys/kernel/perf_event_paranoid") or "").strip()
+    swap, huge = (host.bytes_of("proc/meminfo", f"{name}:") for name in ("SwapTotal", "Hugetlb"))
+    return {
+        "boot_hash": boot_of(host) or None,
+        "swap_bytes": swap,
+        "hugepages_bytes": huge,
+        "container": _container(host),
+        "perf_event_paranoid": int(paranoid) if re.fullmatch(r"-?\d+", paranoid) else None,
+        "has_psi": host.text("proc/pressure/cpu") is not None,
+    }
+
+
+def _container(host: Host) -> str | None:
+    """Return what kind of container this is, `none` outside of one; None without /proc."""
+    if not host.names("proc"):
+        return None
+    if host.text("run/.containerenv") is not None:
+        return "podman"
+    if host.text(".dockerenv") is not None:
+        return "docker"
+    groups = host.text("proc/1/cgroup") or ""
+    kinds = ("kubepods", "docker", "lxc", "libpod")
+    return next((each for each in kinds if each in groups), "none")
 
 
 def _on_the_bus(slot: Slot, salt: str) -> dict[str, Any]:
@@ -162,90 +199,6 @@ def _on_the_bus(slot: Slot, salt: str) -> dict[str, Any]:
         "pci_bdf": slot.board.pci_bdf or None,
         "numa_node": slot.board.numa_node,
     }
-
-
-def _cpu(host: Host, slot: Slot) -> Cpu:
-    online = cpu_list(host.text(f"{_CPU}/online") or "") or list(range(os.cpu_count() or 1))
-    first = f"{_CPU}/cpu{slot.cpus[0]}"
-    sockets = _places(host, online, "physical_package_id")
-    cores = _places(host, online, "physical_package_id", "core_id")
-    smt = (host.text(f"{_CPU}/smt/active") or "").strip()
-    hz = number(host.text(f"{first}/cpufreq/cpuinfo_max_freq"))
-    info = host.text("proc/cpuinfo")
-    numa = [each for each in host.names("sys/devices/system/node") if re.match(r"node\d", each)]
-    flags = set((_field(info, "flags") or _field(info, "Features") or "").split())
-    return Cpu(
-        vendor=_vendor(info),
-        model=_field(info, "model name"),
-        arch=platform.machine(),
-        sockets=len(sockets) or None,
-        physical_cores=len(cores) or None,
-        logical_cpus=len(online),
-        leased_cores=len(slot.cpus),
-        smt=smt == "1" if smt else None,
-        isa=sorted(flags & _ISA) if flags else None,
-        max_hz=hz * 1000 if hz is not None else None,
-        governor=(host.text(f"{first}/cpufreq/scaling_governor") or "").strip() or None,
-        l3_bytes=_l3_bytes(host, f"{first}/cache"),
-        numa_nodes=len(numa) or None,
-    )
-
-
-def _system(host: Host) -> System:
-    release = host.text("etc/os-release")
-    words = [_field(release, name, "=") for name in ("ID", "VERSION_ID")]
-    libc = " ".join(platform.libc_ver()).strip()
-    clock = host.text("sys/devices/system/clocksource/clocksource0/current_clocksource")
-    return System(
-        distro=" ".join(word.strip('"') for word in words if word) or None,
-        kernel=(host.text("proc/sys/kernel/osrelease") or platform.release()).strip(),
-        libc=libc or None,
-        clocksource=(clock or "").strip() or None,
-    )
-
-
-def _virtualization(host: Host) -> str | None:
-    """`none` on bare metal, the hypervisor's name or `vm`; None where the CPU does not tell."""
-    flags = _field(host.text("proc/cpuinfo"), "flags")
-    if flags is None:
-        return None
-    if "hypervisor" not in flags.split():
-        return "none"
-    folder = "sys/class/dmi/id"
-    names = (host.text(f"{folder}/{each}") or "" for each in ("product_name", "sys_vendor"))
-    product = " ".join(names).lower()
-    xen = (host.text("sys/hypervisor/type") or "").strip()
-    return next((kind for word, kind in _PRODUCTS if word in product), xen or "vm")
-
-
-def _vendor(info: str | None) -> str | None:
-    code = re.search(r"^CPU implementer\s*:\s*(0x[0-9a-f]+)", info or "", re.MULTILINE)
-    return _ARM_VENDORS.get(int(code[1], 16), code[1]) if code else _field(info, "vendor_id")
-
-
-def _places(host: Host, cpus: Iterable[int], *names: str) -> set[tuple[int, ...]]:
-    """The distinct places of the CPUs in the topology; none where it is hidden."""
-    found = set()
-    for cpu in cpus:
-        place = [number(host.text(f"{_CPU}/cpu{cpu}/topology/{name}")) for name in names]
-        known = tuple(each for each in place if each is not None)
-        if len(known) == len(names):
-            found.add(known)
-    return found
-
-
-def _l3_bytes(host: Host, folder: str) -> int | None:
-    """The third-level cache that the first leased CPU sees."""
-    for index in host.names(folder):
-        if number(host.text(f"{folder}/{index}/level")) == 3:
-            size = re.match(r"(\d+)([KM])", host.text(f"{folder}/{index}/size") or "")
-            return int(size[1]) << (10 if size[2] == "K" else 20) if size else None
-    return None
-
-
-def _field(text: str | None, name: str, sign: str = ":") -> str | None:
-    found = re.search(rf"^{name}[ \t]*{sign}[ \t]*(\S.*?)\s*$", text or "", re.MULTILINE)
-    return found[1] if found else None
 
 
 def _runtime(versions: Callable[[str], str]) -> str | UnsetType:
@@ -268,6 +221,8 @@ def _reason(path: str, host: Host, of_gpu: Mapping[str, str]) -> str:
         "stable.frameworks.torch": "library_missing",
         "stable.frameworks.numpy": "library_missing",
         "stable.drivers.nvidia": "driver_not_loaded",
+        "stable.drivers.kernel_module": "driver_not_loaded",
+        **{f"stable.drivers.{name}": "library_missing" for name in _LIBRARIES},
         "node.cgroup_cpus": "not_applicable: no quota",
     }
     if path in known:

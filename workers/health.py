@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Struct, structs
 
 from farm.ledger import Case, Slot
-from workers.host import Host
 
 _KEPT: Final = 50  # ailments of one device, the newest
 
@@ -119,11 +118,3 @@ def case(slot: Slot, found: Ailment, *, driver: str) -> Case:
 def number_of(slot: Slot) -> str:
     """Return the number of a slot, which its own queue ends in."""
     return slot.classes[0].rpartition(".")[2]
-
-
-def boot_of(host: Host) -> str:
-    """Return a hash that tells one boot of the machine from another, "" where nobody knows."""
-    import hashlib
-
-    told = (host.text("proc/sys/kernel/random/boot_id") or "").strip()
-    return hashlib.sha256(told.encode()).hexdigest()[:16] if told else ""

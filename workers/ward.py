@@ -17,8 +17,8 @@ from farm.ledger import Claim, Ledger
 from workers.control import Judged, Setup
 from workers.gates import Finding, Unfit
 from workers.guard import Guard
-from workers.health import Ailment, Health, boot_of, case, number_of
-from workers.host import Host
+from workers.health import Ailment, Health, case, number_of
+from workers.host import Host, boot_of
 from workers.station import Station
 
 log = logging.getLogger(__name__)

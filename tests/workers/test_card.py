@@ -26,6 +26,7 @@ CPUINFO = """processor\t: 0
 vendor_id\t: AuthenticAMD
 model name\t: AMD EPYC 7B13 64-Core Processor
 flags\t\t: fpu sse4_2 fma avx avx2 hypervisor vaes
+microcode\t: 0xa0011d1
 """
 NVIDIA = (
     "NVRM version: NVIDIA UNIX {kind}  {version}  Wed Oct 25 20:21:31 UTC 2023\n"
@@ -33,7 +34,21 @@ NVIDIA = (
 )
 EVERYTHING = {
     "proc/cpuinfo": CPUINFO,
-    "proc/meminfo": "MemTotal:       24684096 kB\nMemAvailable: 5 kB\n",
+    "proc/meminfo": "MemTotal: 24684096 kB\nMemAvailable: 5 kB\nSwapTotal: 8 kB\nHugetlb: 0 kB\n",
+    "proc/cmdline": "BOOT_IMAGE=/vmlinuz root=UUID=secret-disk mitigations=off\n",
+    "proc/1/cgroup": "0::/kubepods/burstable/pod7\n",
+    "proc/pressure/cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+    "proc/sys/kernel/perf_event_paranoid": "-1\n",
+    "proc/sys/kernel/random/boot_id": "0f1e2d3c-4b5a\n",
+    "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+    "sys/devices/system/cpu/cpufreq/boost": "0\n",
+    "sys/devices/system/cpu/cpu1/cpufreq/base_frequency": "2450000\n",
+    "sys/devices/system/cpu/cpu1/cache/index0/level": "1\n",
+    "sys/devices/system/cpu/cpu1/cache/index0/type": "Data\n",
+    "sys/devices/system/cpu/cpu1/cache/index0/size": "32K\n",
+    "sys/devices/system/cpu/cpu1/cache/index1/level": "1\n",
+    "sys/devices/system/cpu/cpu1/cache/index1/type": "Instruction\n",
+    "sys/devices/system/cpu/cpu1/cache/index1/size": "64K\n",
     "proc/sys/kernel/osrelease": "6.1.0-18-amd64\n",
     "proc/driver/nvidia/version": NVIDIA.format(kind="x86_64 Kernel Module", version="535.129.03"),
     "etc/os-release": 'PRETTY_NAME="x"\nID=debian\nVERSION_ID="12"\n',
@@ -106,6 +121,24 @@ def test_a_machine_that_answers_everything_has_no_null_but_libc_may_be(whole: An
     assert "2024-02-29T12:00:05Z" == found.node.collected_at
     assert set(found.null_reasons) <= {"stable.os.libc"}
     assert found == schema.decode(schema.encode(found), SystemCard)
+
+
+def test_what_a_number_depends_on_is_told_of_the_host(whole: Any) -> None:
+    """Clocks, caches, pages, mitigations; of the boot's words none but that one."""
+    made = card(whole.host)
+
+    cpu, system, node = made.stable.cpu, made.stable.os, made.node
+    assert (2_450_000_000, False, 32 << 10, 512 << 10, "0xa0011d1") == (
+        *(cpu.base_hz, cpu.boost, cpu.l1d_bytes, cpu.l2_bytes, cpu.microcode),
+    )
+    assert ("madvise", "off") == (system.thp, system.mitigations)
+    assert ("kubepods", 8 << 10, 0, -1, True) == (
+        *(node.container, node.swap_bytes, node.hugepages_bytes),
+        *(node.perf_event_paranoid, node.has_psi),
+    )
+    assert "cpu" == made.stable.frameworks.torch_build
+    assert "secret-disk" not in schema.encode(made).decode()
+    assert "0f1e2d3c" not in schema.encode(made).decode()
 
 
 def test_a_machine_without_trees_has_nulls_with_reasons(machine: Any) -> None:

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.workers.agents import SLOT
-from workers.health import Health, boot_of, case, number_of
-from workers.host import Host
+from workers.health import Health, case, number_of
+from workers.host import Host, boot_of
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 

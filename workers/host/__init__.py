@@ -4,6 +4,7 @@ The root of both trees is an argument, so a test writes the machine it needs, an
 /proc (macOS) is an empty folder. No reading needs privileges.
 """
 
+from workers.host.boot import boot_of
 from workers.host.neighbours import neighbours
 from workers.host.probe import Probe, Ticks, core_ticks, edge
 from workers.host.resident import Peak
@@ -15,6 +16,7 @@ __all__ = [
     "Probe",
     "Ticks",
     "Usage",
+    "boot_of",
     "core_ticks",
     "cpu_list",
     "edge",
