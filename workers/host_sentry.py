@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import structs
 
 from farm.gates import Gate
-from workers.gates import Finding, HostState, Unfit, before, forbids, is_doubt
+from workers.gates import Finding, HostState, Unfit, before, forbids, is_doubt, static
 from workers.guard import Closing
 from workers.host import Host, neighbours
 from workers.host.history import History, free_share
@@ -78,7 +78,9 @@ class HostSentry:
 
         accept: go on all the same, under a doubt.
         """
-        found = before(None, self._outlook.state(), gates=self._gates, on_cpu=True)
+        host = self._outlook.state()
+        found = static(None, host, gates=self._gates)
+        found += before(None, host, gates=self._gates, on_cpu=True)
         if any(map(forbids, found)):
             found = self._named(found)
             if not accept:

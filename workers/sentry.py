@@ -11,7 +11,7 @@ from typing import Final
 
 from farm.gates import Gate
 from farm.schema import GateRow
-from workers.gates import Finding, Unfit, after, before, forbids, is_doubt, worst_fault
+from workers.gates import Finding, Unfit, after, before, forbids, is_doubt, static, worst_fault
 from workers.gpu import Board, Probe, State
 from workers.guard import Closing
 from workers.host import Host
@@ -76,9 +76,11 @@ class Sentry:
         states = self._lookout.looks()
         self._begin = states[-1] if states else None
         self._check_faults()
-        found = before(
+        host = self._outlook.state() if self._outlook is not None else None
+        found = static(self._begin, host, gates=self._gates)
+        found += before(
             states,
-            self._outlook.state() if self._outlook is not None else None,
+            host,
             gates=self._gates,
             on_cpu=False,
             baseline=self._lookout.baseline,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from farm.gates import gates
 from workers.fakes import FakeClock
@@ -65,7 +66,8 @@ def test_a_quiet_host_is_fit_and_leaves_no_doubt() -> None:
 
     found = watcher.ready()
 
-    assert {"host_cores", "host_pressure", "host_memory", "host_disk"} == set(verdicts(found))
+    names = {"host_cores", "host_pressure", "host_memory", "host_disk", "host_clock"}
+    assert names == set(verdicts(found))
     assert {"ok"} == set(verdicts(found).values())
     assert Closing() == watcher.closed(None)
 
@@ -81,6 +83,16 @@ def test_what_is_accepted_all_the_same_is_a_doubt() -> None:
     watcher = sentry(BUSY)
 
     assert "defer" == verdicts(watcher.ready(accept=True))["host_cores"]
+
+    assert Closing(flags=["not_quiet"]) == watcher.closed(None)
+
+
+def test_a_clock_that_takes_a_system_call_is_a_doubt_of_every_repeat() -> None:
+    """It holds until somebody changes the machine."""
+    slow = structs.replace(QUIET, clocksource="hpet")
+    watcher = sentry(slow)
+
+    assert "degraded" == verdicts(watcher.ready())["host_clock"]
 
     assert Closing(flags=["not_quiet"]) == watcher.closed(None)
 

@@ -46,6 +46,7 @@ class Healthy:
             "pcie_width": 16,
             "pcie_gen": 5,
             "nvlink_errors": 0,
+            "compute_mode": 0,
         }
         readings = {name: Reading(value) for name, value in values.items()}
         processes: list[Process] = []

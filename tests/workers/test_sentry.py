@@ -63,7 +63,9 @@ def test_a_quiet_device_is_fit_and_every_gate_is_kept(post: Post) -> None:
 
     assert {"ok"} == verdicts(found)
     kept = rows(found, repeat=2)
-    assert {("before", 2, True)} == {(each.phase, each.repeat, each.enforced) for each in kept}
+    assert {("before", 2, True), ("static", 2, True)} == {
+        (each.phase, each.repeat, each.enforced) for each in kept
+    }
     assert {"nvml", "xid", "contention", "temperature"} <= {each.id for each in kept}
 
 
@@ -77,6 +79,7 @@ def test_a_quiet_device_is_fit_and_every_gate_is_kept(post: Post) -> None:
         ),
         ({"readings": {"utilization_pct": 90}}, "device_idle: it is busy to 90 %"),
         ({"xids": [79]}, "xid: Xid 79"),
+        ({"readings": {"compute_mode": 2}}, "mode: its compute mode is prohibited"),
     ],
 )
 def test_a_device_that_is_not_fit_is_not_measured_on_until_it_is(

@@ -11,9 +11,11 @@ Gates = Mapping[str, Gate]
 Rule = Callable[[Mapping[str, object]], gpu.Said]
 
 
-def static(state: State | None, found: HostState, *, gates: Gates) -> list[Finding]:
-    """Return what holds until something is changed: modes, links, the clock."""
-    rules: dict[str, Rule] = {"host_clock": lambda limits: host.host_clock(found, limits)}
+def static(state: State | None, found: HostState | None, *, gates: Gates) -> list[Finding]:
+    """Return what holds until something is changed: modes, and the clock of the host."""
+    rules: dict[str, Rule] = {}
+    if found is not None:
+        rules["host_clock"] = lambda limits: host.host_clock(found, limits)
     if state is not None:
         rules |= {
             "nvml": lambda limits: gpu.nvml(state, 0, limits),
