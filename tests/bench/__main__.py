@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from tests.bench import (
     agreement,
     catalog,
+    idle,
     job,
     layers,
     loop,
@@ -29,6 +30,7 @@ PARTS = {
     "roofline": roofline.rows,
     "job": job.rows,
     "queue": queue.rows,
+    "idle": idle.rows,
     "store": store.rows,
     "watch": watch.rows,
     "catalog": catalog.rows,

@@ -31,11 +31,11 @@ def test_every_job_ships_its_layer_table_and_its_log_without_being_asked(place: 
     place.farm("run", place.write("layers.yaml", SWEEP), "--no-report")
     label = "@last/mlp-fp32-b1-cpu"
 
-    table = place.farm("profiles", "get", label, "layers").out
-    log = place.farm("profiles", "get", label, "log").out
+    table = place.told("profiles", "get", label, "layers").out
+    log = place.told("profiles", "get", label, "log").out
     (profile,) = place.profiles()
     disturbed = profile["quality"]["validity"] == "invalid"  # by other work here: then it FAILs
-    verified = place.farm("verify", label, code=1 if disturbed else 0)
+    verified = place.told("verify", label, code=1 if disturbed else 0)
 
     assert {"layers", "layer_table", "log", "samples", "output"} <= set(profile["artifacts"])
     rows = list(csv.DictReader(io.StringIO(table)))
@@ -100,7 +100,7 @@ def test_one_flag_on_the_run_of_a_job_adds_its_layer_table(place: Place) -> None
 
     text = (place.folder / "profile_layers.csv").read_text()
     assert 2 == text.count(blocks.HEADER)
-    compared = place.farm("profile", "compare", "profile_layers.csv#1", "profile_layers.csv#2")
+    compared = place.told("profile", "compare", "profile_layers.csv#1", "profile_layers.csv#2")
     assert "layers.0" in compared.out
 
 

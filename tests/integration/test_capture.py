@@ -156,8 +156,8 @@ def test_a_sweep_trains_and_traces_and_its_profiles_are_read_by_their_ids(place:
     (profile,) = place.profiles()
     assert ("train", 10) == (profile["job"]["workload"]["mode"], profile["trace"]["iterations"])
     assert {"trace", "captured"} <= profile["artifacts"].keys()
-    listed = json.loads(place.farm("profiles", "list", "--json").out.splitlines()[0])
-    phases = json.loads(place.farm("profile", "phases", listed["profile_id"], "--json").out)
+    listed = json.loads(place.told("profiles", "list", "--json").out.splitlines()[0])
+    phases = json.loads(place.told("profile", "phases", listed["profile_id"], "--json").out)
     assert ["forward", "backward", "optimizer"] == [each["phase"] for each in phases["rows"]][:3]
-    summary = place.farm("profile", "summary", listed["job_id"]).out
+    summary = place.told("profile", "summary", listed["job_id"]).out
     assert "plain steps" in summary

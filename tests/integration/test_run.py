@@ -158,7 +158,7 @@ def test_a_model_that_prints_10_mb_is_measured_and_its_log_is_short(place: Place
     (profile,) = place.profiles()
     assert "ok" == profile["status"]
     assert profile["artifacts"]["log"]["bytes"] < 100_000
-    log = place.farm("profiles", "get", "@last/mlp-fp32-b1-cpu", "log").out
+    log = place.told("profiles", "get", "@last/mlp-fp32-b1-cpu", "log").out
     assert "bytes left out" in log
 
 
@@ -179,18 +179,18 @@ def test_reports_and_profiles_are_read_back(place: Place) -> None:
     place.farm("run", place.sweep("read"))
 
     assert "1 cell: 1 ok   COMPLETE" in place.farm("report").out
-    document = json.loads(place.farm("report", "@last", "--json").out)
+    document = json.loads(place.told("report", "@last", "--json").out)
     assert ("farm.report/v1", True) == (document["schema"], document["complete"])
-    assert "| model |" in place.farm("report", "--format", "md").out
+    assert "| model |" in place.told("report", "--format", "md").out
     page = place.farm("report", "-o", "page.html")
     assert "" == page.out
     assert (place.folder / "page.html").exists()
-    row = json.loads(place.farm("profiles", "list", "--json").out)
-    shown = place.farm("profiles", "show", row["profile_id"][:12]).out
+    row = json.loads(place.told("profiles", "list", "--json").out)
+    shown = place.told("profiles", "show", row["profile_id"][:12]).out
     assert "latency p50" in shown
-    p50 = place.farm("profiles", "get", row["profile_id"], "latency.p50").out
+    p50 = place.told("profiles", "get", row["profile_id"], "latency.p50").out
     assert row["p50_ms"] == float(p50)
-    status = json.loads(place.farm("status", "--json").out)
+    status = json.loads(place.told("status", "--json").out)
     assert 1 == status["runs"][0]["counts"]["ok"]
 
 
@@ -198,7 +198,7 @@ def test_a_job_by_hand_is_the_same_job(place: Place, tmp_path: Path) -> None:
     """`profiles get JOB job | farm-worker run -` measures the same identity."""
     place.farm("run", place.sweep("hand"))
     (profile,) = place.profiles()
-    job = place.farm("profiles", "get", "@last/mlp-fp32-b1-cpu", "job").out
+    job = place.told("profiles", "get", "@last/mlp-fp32-b1-cpu", "job").out
 
     (tmp_path / "job.json").write_text(job)
 

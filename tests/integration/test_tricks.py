@@ -95,7 +95,7 @@ def test_the_cause_of_a_failed_pass_is_kept(place: Place) -> None:
     )
     assert profile["throughput"]["throughput_items_per_s"] is None
     assert "done" == passes["latency"]["status"]
-    assert "boom" in place.farm("profiles", "get", profile["job_id"], "log").out
+    assert "boom" in place.told("profiles", "get", profile["job_id"], "log").out
 
 
 def test_a_model_may_delete_its_home(place: Place) -> None:

@@ -17,6 +17,7 @@ from farm import schema
 from farm.schema import Profile, SystemCard
 from tests.workers.agents import job
 from workers.cli import cli, main
+from workers.health import Health
 
 FARM_WORKER = Path(sys.executable).with_name("farm-worker")
 HEAVY = {
@@ -221,6 +222,55 @@ def test_a_card_is_one_document_and_the_same_one_twice(worker: Callable[..., Sai
     assert 1 == first.out.count("\n")
     card = schema.decode(first.out.encode(), SystemCard)
     assert card.node.node_id[:8] == card.node.name
+
+
+FAKE = (*PLACES, "--fake", "2xH100", "--devices", "gpu")
+
+
+def test_what_a_device_suffers_from_is_listed_and_cleared(worker: Callable[..., Said]) -> None:
+    """By its slot, its number or its UUID; the other one is as good as before."""
+    assert 0 == worker("devices", *FAKE).code
+    Health(Path("state"), "1").fall_ill(severity="hard", cause="xid", note="xid: Xid 79")
+
+    ill = worker("devices", *FAKE)
+    document = json.loads(worker("devices", *FAKE, "--json").out)
+    cleared = worker("devices", *FAKE, "--clear", "1", "--reason", "new cable")
+
+    assert ["quarantine: xid: Xid 79" in each for each in ill.out.splitlines()] == [False, True]
+    assert ["", "quarantine: xid: Xid 79"] == [each["trouble"] for each in document["slots"]]
+    assert (0, 0) == (ill.code, cleared.code)
+    assert "quarantine" not in cleared.out
+    assert ["new cable"] == [each.cleared for each in Health(Path("state"), "1").history()]
+
+
+def test_a_machine_on_which_nothing_can_be_used_ends_with_3(worker: Callable[..., Said]) -> None:
+    worker("devices", *FAKE)
+    for number in ("0", "1"):
+        Health(Path("state"), number).fall_ill(severity="soft", cause="throttle", note="hot")
+
+    said = worker("devices", *FAKE)
+
+    assert 3 == said.code
+    assert 2 == said.out.count("quarantine: hot")
+    assert "no device here can be used" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "what"),
+    [
+        (("--clear", "gpu:0"), 2, "--clear and --reason go together"),
+        (("--reason", "x"), 2, "--clear and --reason go together"),
+        (("--clear", "gpu:7", "--reason", "x"), 3, "no device 'gpu:7' here"),
+        (("--clear", "gpu:0", "--reason", "x"), 3, "gpu:0 suffers from nothing"),
+    ],
+)
+def test_a_fault_that_is_none_cannot_be_cleared(
+    worker: Callable[..., Said], words: Sequence[str], code: int, what: str
+) -> None:
+    said = worker("devices", *FAKE, *words)
+
+    assert code == said.code
+    assert what in said.err
 
 
 def test_devices_are_lines_for_people_and_one_document_for_programs(
