@@ -117,6 +117,7 @@ def built(folder: Path) -> World:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
     workbench.furnish(folder)
+    (folder / "card.json").write_bytes(schema.encode(make.card()))
     store = LocalStore(folder / ".farm/store", fsync=False)
     store.probe()
     good, failed = make.profile(), make.profile(FAILED, status="failed")
@@ -141,7 +142,6 @@ def furnish(world: World) -> None:
     log = Artifact(key=key, sha256=digest, bytes=len(data), media_type="application/gzip")
     told = structs.replace(make.profile(FAILED, status="failed", fence=9), artifacts={"log": log})
     make.put(store, told)
-    (world.folder / "card.json").write_bytes(schema.encode(make.card()))
 
 
 def enter(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

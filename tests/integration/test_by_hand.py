@@ -111,6 +111,7 @@ def test_layers_output_and_latency_of_one_model(place: Place) -> None:
     said = place.farm(
         *("profile", "layers", "mlp", "--iterations", "10", "--benchmark"),
         *("--output", "y.npz", "--json"),
+        environ={"FARM_EFFORT": "quick"},
     )
 
     document = json.loads(said.out)

@@ -45,7 +45,7 @@ def jobs(place: Place, count: int) -> list[Job]:
 
 
 @pytest.mark.redis
-@pytest.mark.parametrize("kills", [4, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.long)])
 def test_no_schedule_of_kills_puts_two_jobs_on_one_device(
     place: Place, seed: int, kills: int
 ) -> None:
