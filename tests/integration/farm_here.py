@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -140,6 +141,15 @@ class Place:
         """Nothing that was started here is left."""
         words = ("workers.child", "workers.tasks", "farm-worker", "valkey-server", "redis-server")
         until(lambda: not any(self.pids(word) for word in words), "processes are left")
+
+
+def complete(out: str, cells: int) -> bool:
+    """Whether a run says that every cell has its figures; a busy machine makes some invalid."""
+    found = re.search(r"(\d+) cells?: (.*?)   COMPLETE", out)
+    if found is None or int(found[1]) != cells:
+        return False
+    counts = {word: int(many) for many, word in re.findall(r"(\d+) (\w+)", found[2])}
+    return set(counts) <= {"ok", "invalid"} and sum(counts.values()) == cells
 
 
 def _hear_ctrl_c() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.farm_here import Place, until
+from tests.integration.farm_here import Place, complete, until
 
 _OTHERS = ("workers.tasks", "farm-worker")
 pytestmark = pytest.mark.redis
@@ -48,7 +48,7 @@ def test_a_killed_process_costs_no_cell(place: Place, victim: str) -> None:
     code, out, err = ended(process)
 
     assert 0 == code, out + err
-    assert "2 cells: 2 ok   COMPLETE" in out
+    assert complete(out, 2), out
     assert_each_once(place, 2)
     assert 1 == len({tuple(each["execution"]["device"]["cpus"]) for each in place.profiles()})
 
@@ -90,7 +90,7 @@ def test_ctrl_c_leaves_an_open_run_that_resume_completes(place: Place) -> None:
 
     said = place.farm("resume", run_id)
 
-    assert "3 cells: 3 ok   COMPLETE" in said.out
+    assert complete(said.out, 3), said.out
     assert_each_once(place, 3)
     assert "nothing is missing" in place.farm("resume", run_id).err
 
@@ -162,7 +162,7 @@ def test_the_second_run_goes_on_when_the_first_is_killed(place: Place) -> None:
     code, out, err = ended(second)
 
     assert 0 == code, out + err
-    assert "2 cells: 2 ok   COMPLETE" in out
+    assert complete(out, 2), out
 
 
 def test_a_store_that_cannot_be_written_is_said_at_once(place: Place) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.farm_here import Place
+from tests.integration.farm_here import Place, complete
 
 pytestmark = pytest.mark.redis
 
@@ -14,7 +14,7 @@ def test_a_sweep_ends_as_a_table_and_a_page(place: Place) -> None:
     """Every cell has a profile, the table is on stdout, and its last line is the page's path."""
     said = place.farm("run", place.sweep("two", batches=[1, 2]))
 
-    assert "2 cells: 2 ok   COMPLETE" in said.out
+    assert complete(said.out, 2), said.out
     assert (place.folder / said.page).read_text().startswith("<!doctype html>")
     assert ["ok", "ok"] == [each["status"] for each in place.profiles()]
     assert "2 done" in said.err
@@ -23,16 +23,20 @@ def test_a_sweep_ends_as_a_table_and_a_page(place: Place) -> None:
 def test_nothing_is_measured_twice_and_it_says_why(place: Place) -> None:
     """The same sweep again measures nothing; --force does, beside the old profiles."""
     sweep = place.sweep("again", batches=[1, 2])
-    place.farm("run", sweep)
+    for _ in range(6):  # what other work here disturbed does not count as measured
+        place.farm("run", sweep)
+        before = place.profiles()
+        if 2 == sum(each["quality"]["validity"] != "invalid" for each in before):
+            break
 
     second = place.farm("run", sweep)
-    assert 2 == len(place.profiles())
+    assert len(before) == len(place.profiles())
     assert "2 jobs not measured again" in second.err
     assert "on this system (torch 2.13" in second.err
     assert "2 ok" in second.out
 
     third = place.farm("run", sweep, "--force")
-    assert 4 == len(place.profiles())
+    assert len(before) + 2 == len(place.profiles())
     assert "whether measured before or not" in third.err
     sets = {each["repeat_set"] for each in place.profiles()}
     assert {"base", place.manifest()["run_id"]} == sets
@@ -178,7 +182,7 @@ def test_reports_and_profiles_are_read_back(place: Place) -> None:
     """What a run showed, the reading verbs show again, in every form."""
     place.farm("run", place.sweep("read"))
 
-    assert "1 cell: 1 ok   COMPLETE" in place.farm("report").out
+    assert complete(place.farm("report").out, 1)
     document = json.loads(place.told("report", "@last", "--json").out)
     assert ("farm.report/v1", True) == (document["schema"], document["complete"])
     assert "| model |" in place.told("report", "--format", "md").out

@@ -28,6 +28,7 @@ from farm.schema import (
     Workload,
 )
 from workers import folders
+from workers.gates import Unfit
 from workers.roofs.caches import MEMORY_SET, MIB
 from workers.station import Station
 
@@ -146,17 +147,20 @@ def _run(station: Station, job: Job, *, kinds: int, turn: int, stop: int) -> _Be
     effort = Effort(level="quick", repeats=1, timeout_s=120, layers=False, flops=False)
     with tempfile.TemporaryDirectory(prefix="farm-roofs-") as folder:
         asked = Asked(job=job, effort=effort, folder=folder, passes=("latency",))
-        profile = station.measure(
-            Order(job=job, effort=effort, repeat_set="base", label="roofs"),
-            run_id="roofs",
-            attempt=1,
-            fence=0,
-            queue_s=None,
-            folder=Path(folder) / "work",
-            stop_fd=stop,
-            on_progress=lambda _repeat, _phase, _iterations: None,
-            by_hand=asked,
-        )
+        try:
+            profile = station.measure(
+                Order(job=job, effort=effort, repeat_set="base", label="roofs"),
+                run_id="roofs",
+                attempt=1,
+                fence=0,
+                queue_s=None,
+                folder=Path(folder) / "work",
+                stop_fd=stop,
+                on_progress=lambda _repeat, _phase, _iterations: None,
+                by_hand=asked,
+            )
+        except Unfit as error:  # nothing can be measured on it, whatever is tried
+            return _Best(reason=f"error: {error}"[:300])
         if isinstance(profile.failure, Failure):
             failed = profile.failure
             code = _CODES.get(failed.kind, "error")
