@@ -29,7 +29,7 @@ class Outlook:
         self._history = History(host, cores)
 
     def keep(self) -> "Outlook":
-        """Look every second from now on."""
+        """Look every other second from now on."""
         self._history.keep()
         return self
 

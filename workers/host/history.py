@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from workers.host.probe import core_ticks
 from workers.host.tree import Host, number
 
-EVERY_S: Final = 1.0
+EVERY_S: Final = 2.0  # eight slots of a node that idles cost a core next to nothing
 SPAN_S: Final = 2.0
 _LEAST_S: Final = 0.5  # ticks count hundredths of a second: a shorter span says nothing
 
@@ -49,7 +49,7 @@ class History:
         self._guard, self._ended = threading.Lock(), threading.Event()
 
     def keep(self) -> None:
-        """Take a mark every second from now on, in a thread, until `end` or that of the process."""
+        """Take a mark every other second, in a thread, until `end` or that of the process."""
 
         def run() -> None:
             while not self._ended.wait(EVERY_S):
